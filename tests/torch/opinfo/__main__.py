@@ -127,7 +127,7 @@ def main() -> int:
     )
     parser.add_argument("--json", help="write all results to this file")
     parser.add_argument("--table", help="write a table in Markdown to this file")
-    parser.add_argument("--check", action="store_true", help="fail where results depart from differences.json alone")
+    parser.add_argument("--check", action="store_true", help="fail only for what passes by differences.json")
     parser.add_argument("--record", action="store_true", help="write differences.json from these results")
     parser.add_argument(
         "--module", default="jitgraph.torch", help="the module under test (torch itself tries the harness)"
@@ -145,9 +145,9 @@ def main() -> int:
     if arguments.record:
         differences.write(results)
     if arguments.check:
-        changes = differences.changes(results)
-        print(*changes, sep="\n")
-        return 1 if changes else 0
+        regressions = differences.regressions(results)
+        print(*regressions, sep="\n")
+        return 1 if regressions else 0
     return 0 if all(r["status"] == "passed" for of in results.values() for r in of.values()) else 1
 
 

@@ -1,4 +1,4 @@
-"""What of PyTorch's samples is known to differ: the record that tests compare with."""
+"""Which of PyTorch's samples agree and which do not: reasons, and the record that tests compare with."""
 
 from __future__ import annotations
 
@@ -32,32 +32,26 @@ def reason(job: str, variant: str) -> str | None:
 
 
 def recorded() -> dict[str, dict[str, str]]:
-    """The variants that are known not to pass, by op, with the first sample's message."""
+    """The variants that were tried, by op: "" where all samples passed, else the first other one's message."""
     record: dict[str, dict[str, str]] = json.loads(RECORD.read_text())
     return record
 
 
-def of(results: Results) -> dict[str, dict[str, str]]:
-    """The variants of the results that do not pass."""
-    failures = {
-        job: {variant: f"{r['status']}: {r['text']}" for variant, r in variants.items() if r["status"] != "passed"}
-        for job, variants in results.items()
-    }
-    return {job: variants for job, variants in sorted(failures.items()) if variants}
-
-
 def write(results: Results) -> None:
-    RECORD.write_text(json.dumps(of(results), indent=1, ensure_ascii=False) + "\n")
+    """Make the results the record."""
+    record = {
+        job: {variant: "" if r["status"] == "passed" else f"{r['status']}: {r['text']}" for variant, r in of.items()}
+        for job, of in sorted(results.items())
+    }
+    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
 
-def changes(results: Results) -> list[str]:
-    """How the results depart from the record: what fails now, and what is recorded and passes."""
-    record, lines = recorded(), []
-    for job, variants in results.items():
-        for variant, r in variants.items():
-            known = record.get(job, {}).get(variant)
-            if r["status"] != "passed" and known is None:
-                lines.append(f"{job} {variant}: {r['status']}: {r['text']}")
-            elif r["status"] == "passed" and known is not None:
-                lines.append(f"{job} {variant} passes, and is recorded as differing ({known})")
-    return lines
+def regressions(results: Results) -> list[str]:
+    """The variants that passed when the record was written, and do not pass now."""
+    record = recorded()
+    return [
+        f"{job} {variant}: {r['status']}: {r['text']}"
+        for job, of in results.items()
+        for variant, r in of.items()
+        if r["status"] != "passed" and record.get(job, {}).get(variant) == ""
+    ]

@@ -14,17 +14,19 @@ Written by `python -m tests.torch.opinfo --table`. An op is called with the samp
 PyTorch; values, shapes, dtypes, types of errors and the sharing of memory are compared. Behind a variant that does not
 pass: how many of its samples do, and what the first other one shows.
 """
-STATUSES = ("passed", "differs", "missing", "raises", "slow", "crashed")
+STATUSES = ("passed", "by design", "differs", "missing", "raises", "slow", "crashed")
 
 
 def summary(results: Results) -> str:
-    """Counts of variants by status."""
+    """Counts of variants by status; "by design" are those whose difference has a reason in ``reasons.toml``."""
     counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    for of in results.values():
+    for job, of in results.items():
         for variant, result in of.items():
-            counts[variant][result["status"]] += 1
-            counts["all"][result["status"]] += 1
-    lines = [f"{'':10}" + "".join(f"{status:>9}" for status in STATUSES) + "   share"]
+            designed = result["status"] != "passed" and differences.reason(job, variant) is not None
+            status = "by design" if designed else result["status"]
+            counts[variant][status] += 1
+            counts["all"][status] += 1
+    lines = [f"{'':10}" + "".join(f"{status:>10}" for status in STATUSES) + "   share"]
     for variant, counter in counts.items():
         if variant != "all":
             lines.append(_line(variant, counter))
@@ -34,8 +36,8 @@ def summary(results: Results) -> str:
 
 
 def _line(variant: str, counter: collections.Counter[str]) -> str:
-    share = counter["passed"] / max(1, counter.total())
-    return f"{variant:10}" + "".join(f"{counter[status]:9}" for status in STATUSES) + f"{share:8.1%}"
+    share = counter["passed"] / max(1, counter.total() - counter["by design"])
+    return f"{variant:10}" + "".join(f"{counter[status]:10}" for status in STATUSES) + f"{share:8.1%}"
 
 
 def table(results: Results) -> str:

@@ -1,4 +1,4 @@
-"""PyTorch's samples have the results that are recorded, for a part of the ops that each commit chooses.
+"""PyTorch's samples that passed still pass, of a part of the ops that each commit chooses.
 
 ``OPINFO_PART=I/N`` is every N-th op from the I-th on; ``make nightly-opinfo`` runs all ops, modules and optimisers.
 """

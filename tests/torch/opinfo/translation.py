@@ -237,6 +237,8 @@ class Translator:
             return value
         if isinstance(value, slice):
             return slice(*(again(item) for item in (value.start, value.stop, value.step)))
+        if isinstance(value, torch.layout) and value != torch.strided:
+            raise Untranslatable(f"layout {value}")
         if isinstance(value, torch.layout | torch.memory_format):
             return self.attribute(dtype_name(value))
         if isinstance(value, torch.device):

@@ -498,13 +498,19 @@ def adopted(result: Any) -> Any:
 class ViewStep:
     """One step from a tensor to a view of it, on jitgraph's tensors."""
 
-    __slots__ = ("apply", "name", "put")
+    __slots__ = ("apply", "name", "put", "repeats")
 
-    def __init__(self, name: str, apply: Callable[[Any], Any], put: Callable[[Any, Any], Any] | None) -> None:
-        """``apply(x)`` is the view; ``put(x, new)`` is x with new elements there, None where elements repeat."""
+    def __init__(
+        self, name: str, apply: Callable[[Any], Any], put: Callable[[Any, Any], Any] | None, repeats: bool = False
+    ) -> None:
+        """``apply(x)`` is the view; ``put(x, new)`` is x with new elements there, None where that cannot be.
+
+        Where the view ``repeats`` elements of x, ``put`` takes new elements that are equal where x's are the same.
+        """
         self.name = name
         self.apply = apply
         self.put = put
+        self.repeats = repeats
 
 
 class Detach(ViewStep):
@@ -600,7 +606,7 @@ class View(Tensor):
             x = step.apply(x)
         return x.value
 
-    def _rebind(self, value: Any) -> None:
+    def _rebind(self, value: Any, equal: bool = False) -> None:
         current = context.current()
         if current.trace is not None and current.trace.outermost.is_argument(self):
             super()._rebind(value)
@@ -609,14 +615,16 @@ class View(Tensor):
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         with _WRITING if current.trace is None else nullcontext():
             self._write(stopped(value) if not current.grad_enabled and value.requires_grad else value)
+        self._write(stopped(value) if not current.grad_enabled and value.requires_grad else value, equal)
 
-    def _write(self, value: Any) -> None:
+    def _write(self, value: Any, equal: bool = False) -> None:
+        """Put ``value`` into the base; ``equal`` says that all its elements are the same."""
         before = [wrap(self.base.value)] if self.steps else []
         for step in self.steps[:-1]:
             before.append(step.apply(before[-1]))
         new: Any = wrap(value)
         for step, x in zip(reversed(self.steps), reversed(before), strict=True):
-            if step.put is None:
+            if step.put is None or (step.repeats and not equal):
                 raise RuntimeError(
                     f"unsupported operation: elements of the written-to tensor repeat, as it is made by {step.name}(); "
                     "clone() the tensor before the write"

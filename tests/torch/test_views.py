@@ -133,3 +133,27 @@ def test_one_traced_function_serves_tensors_of_both_apis() -> None:
             results = largest(x)
             assert [type(result) for result in results] == [kind, kind]
     assert largest.cache_info().misses == 2
+
+
+def test_tensors_that_repeat_elements_are_filled() -> None:
+    """One number everywhere is the write that expanded views take, as each element gets one value."""
+
+    def run(x: Any) -> Any:
+        x[:1].expand(3, 6).fill_(7)
+        x[1:2, :1].expand(5, 2, 1, 4).zero_()
+        x[3].expand(0, 6).fill_(9)
+        return x + 0
+
+    expected = np.arange(24, dtype=np.float32).reshape(4, 6)
+    expected[0], expected[1, 0] = 7, 0
+    for f in (run, jg.trace(run)):
+        x = matrix()
+        np.testing.assert_array_equal(f(x).numpy(), expected)
+        np.testing.assert_array_equal(x.numpy(), expected)
+
+
+def test_functions_that_leave_a_real_tensor_as_it_is_give_it_back() -> None:
+    x = matrix()
+    assert x.positive() is x and torch.resolve_conj(x) is x and x.resolve_neg() is x
+    with pytest.raises(RuntimeError, match="bool"):
+        torch.positive(x > 3)

@@ -431,6 +431,8 @@ def _prelu_kernel(self, weight):
 
 
 def hardtanh(self, min_val=-1, max_val=1):
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
     return operands.cast(functional.hardtanh(self, min_val, max_val), self.dtype)
 
 

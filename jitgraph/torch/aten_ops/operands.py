@@ -41,13 +41,28 @@ def unary_float(function: Callable[[Any], Any]) -> Callable[..., Any]:
     return operator
 
 
-def binary(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """The operator ``name(self, other)`` of a function of two operands, promoted as in PyTorch."""
+def binary(function: Callable[[Any, Any], Any], tensors: str = "either") -> Callable[..., Any]:
+    """The operator ``name(self, other)`` of a function of two operands, promoted as in PyTorch.
+
+    ``tensors`` says which of them has to be a tensor, and no number: "first", "both" or "either".
+    """
 
     def operator(self: Any, other: Any) -> Any:
+        require_tensors(function.__name__, tensors, self, other)
         return function(*promoted(self, other))
 
     return operator
+
+
+def require_tensors(name: str, tensors: str, self: Any, other: Any) -> None:
+    """TypeError where an operand that has to be a tensor, as ``binary`` says, is a number."""
+    first, second = isinstance(self, Tensor), isinstance(other, Tensor)
+    if {"first": first, "both": first and second, "either": first or second}[tensors]:
+        return
+    position, wrong = (2, other) if first else (1, self)
+    raise TypeError(
+        f"{name}(): argument {position} must be a tensor, not {type(wrong).__name__}\n  hint: torch.tensor(number)"
+    )
 
 
 def scaled(operand: Any, alpha: Any) -> Any:
@@ -321,6 +336,7 @@ def extremum(function: Callable[..., Any], of_bools: Callable[..., Any]) -> Call
     """The operator that gives the greater or the less of two operands, which are bools or numbers."""
 
     def operator(self: Any, other: Any) -> Any:
+        require_tensors(function.__name__, "both", self, other)
         first, second = promoted(self, other)
         return (of_bools if is_bool(first) and is_bool(second) else function)(first, second)
 

@@ -192,14 +192,17 @@ def floor_divide(self, other):
 
 
 def fmod(self, other):
+    operands.require_tensors("fmod", "first", self, other)
     return fn.fmod(*operands.promoted(self, other))
 
 
 def remainder(self, other):
+    operands.require_tensors("remainder", "either", self, other)
     return fn.remainder(*operands.promoted(self, other))
 
 
 def pow(self, exponent):
+    operands.require_tensors("pow", "either", self, exponent)
     return fn.pow(*operands.promoted(self, exponent))
 
 
@@ -222,18 +225,18 @@ def lerp(self, end, weight):
     return fn.lerp(*operands.promoted(self, end, weight))
 
 
-atan2 = operands.binary(fn.atan2)
-arctan2 = operands.binary(fn.atan2)
-copysign = operands.binary(fn.copysign)
+atan2 = operands.binary(fn.atan2, "both")
+arctan2 = operands.binary(fn.atan2, "both")
+copysign = operands.binary(fn.copysign, "first")
 fmax = operands.extremum(fn.fmax, fn.logical_or)
 fmin = operands.extremum(fn.fmin, fn.logical_and)
-gcd = operands.binary(fn.gcd)
-hypot = operands.binary(fn.hypot)
-lcm = operands.binary(fn.lcm)
-logaddexp2 = operands.binary(fn.logaddexp2)
+gcd = operands.binary(fn.gcd, "both")
+hypot = operands.binary(fn.hypot, "both")
+lcm = operands.binary(fn.lcm, "both")
+logaddexp2 = operands.binary(fn.logaddexp2, "both")
 maximum = operands.extremum(fn.maximum, fn.logical_or)
 minimum = operands.extremum(fn.minimum, fn.logical_and)
-nextafter = operands.binary(fn.nextafter)
+nextafter = operands.binary(fn.nextafter, "both")
 special_xlog1py = operands.binary(special.xlog1py)
 special_xlogy = operands.binary(special.xlogy)
 special_zeta = operands.binary(special.zeta)
@@ -241,6 +244,7 @@ xlogy = operands.binary(special.xlogy)
 
 
 def logaddexp(self, other):
+    operands.require_tensors("logaddexp", "both", self, other)
     first, second = operands.promoted(self, other)
     if not operands.is_complex(first):
         return fn.logaddexp(first, second)
@@ -254,14 +258,17 @@ def ldexp(self, other):
 
 
 def heaviside(self, values):
+    operands.require_tensors("heaviside", "both", self, values)
     return fn.heaviside(self, values)
 
 
 def igamma(self, other):
+    operands.require_tensors("igamma", "either", self, other)
     return special.gammainc(self, other)
 
 
 def igammac(self, other):
+    operands.require_tensors("igammac", "either", self, other)
     return special.gammaincc(self, other)
 
 
@@ -293,6 +300,20 @@ less = operands.binary(fn.less)
 logical_and = operands.truths(fn.logical_and)
 logical_or = operands.truths(fn.logical_or)
 logical_xor = operands.truths(fn.logical_xor)
+eq = operands.binary(fn.equal, "first")
+ne = operands.binary(fn.not_equal, "first")
+not_equal = operands.binary(fn.not_equal, "first")
+ge = operands.binary(fn.greater_equal, "first")
+greater_equal = operands.binary(fn.greater_equal, "first")
+gt = operands.binary(fn.greater, "first")
+greater = operands.binary(fn.greater, "first")
+le = operands.binary(fn.less_equal, "first")
+less_equal = operands.binary(fn.less_equal, "first")
+lt = operands.binary(fn.less, "first")
+less = operands.binary(fn.less, "first")
+logical_and = operands.binary(fn.logical_and, "both")
+logical_or = operands.binary(fn.logical_or, "both")
+logical_xor = operands.binary(fn.logical_xor, "both")
 bitwise_and = operands.binary(fn.bitwise_and)
 bitwise_or = operands.binary(fn.bitwise_or)
 bitwise_xor = operands.binary(fn.bitwise_xor)
@@ -303,6 +324,10 @@ __lshift__, __rshift__ = bitwise_left_shift, bitwise_right_shift
 
 
 def isclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    operands.require_tensors("isclose", "both", self, other)
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
     return fn.isclose(self, other, rtol, atol, equal_nan)
 
 

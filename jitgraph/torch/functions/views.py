@@ -130,6 +130,21 @@ def view_as(self: Tensor, other: Any) -> Tensor:
     return view(self, tuple(other.shape))
 
 
+def itself(input: Tensor) -> Tensor:
+    """The tensor, of which conjugates and signs are never put off."""
+    return input
+
+
+resolve_conj = resolve_neg = itself
+
+
+def positive(input: Tensor) -> Tensor:
+    """The tensor; RuntimeError for bools."""
+    if dtypes.is_bool(input._static.type.dtype):
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
 def alias(self: Tensor) -> Tensor:
     """Another handle on the same elements."""
     return view_of(self, ViewStep("alias", lambda t: t, lambda t, new: new), lambda: layout_of(self))
@@ -222,7 +237,7 @@ moveaxis = movedim
 
 
 def expand(self: Tensor, *sizes: Any, implicit: bool = False) -> Tensor:
-    """A view in which axes of one element are repeated; -1 keeps a size. It cannot be written to."""
+    """A view in which axes of one element are repeated; -1 keeps a size. Of writes it takes ``fill_`` alone."""
     asked, shape = sizes_of(sizes), tuple(self.shape)
     added = len(asked) - len(shape)
     if added < 0:
@@ -249,8 +264,13 @@ def expand(self: Tensor, *sizes: Any, implicit: bool = False) -> Tensor:
                 f"dimension {axis}.  Target sizes: {list(asked)}.  Tensor sizes: {list(shape)}"
             )
     target = tuple(to)
+    added_axes = (0,) * added
+    ones = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides[added:])
     step = ViewStep(
-        "expand", lambda t: jg.broadcast_to(t, target), None if 0 in strides else lambda t, new: jg.reshape(new, shape)
+        "expand",
+        lambda t: jg.broadcast_to(t, target),
+        lambda t, new: jg.reshape(jg.Tensor.__getitem__(new, (*added_axes, *ones)), shape),
+        repeats=0 in strides,
     )
     return view_of(self, step, (offset_of(self), tuple(strides)))
 

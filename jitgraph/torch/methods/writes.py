@@ -9,6 +9,7 @@ from typing import Any
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.tensor import lifting
+from jitgraph.torch.aten_ops import operands
 from jitgraph.torch.functions import views
 from jitgraph.torch.promotion import converted
 from jitgraph.torch.tensors import Tensor, View
@@ -52,7 +53,13 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         raise RuntimeError("value cannot be converted to type float without overflow")
     if not dtypes.is_inexact(kind) and not dtypes.is_bool(kind) and isinstance(value, float):
         value = int(value)
-    self._rebind(jg.full(shape, value, dtype=kind, device=self._static.device).value)
+    if operands.is_empty(self):
+        return self
+    filled = jg.full(shape, value, dtype=kind, device=self._static.device).value
+    if isinstance(self, View):
+        self._rebind(filled, equal=True)
+    else:
+        self._rebind(filled)
     return self
 
 

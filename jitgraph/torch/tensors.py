@@ -614,8 +614,7 @@ class View(Tensor):
         if current.grad_enabled and self._requires_grad:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         with _WRITING if current.trace is None else nullcontext():
-            self._write(stopped(value) if not current.grad_enabled and value.requires_grad else value)
-        self._write(stopped(value) if not current.grad_enabled and value.requires_grad else value, equal)
+            self._write(stopped(value) if not current.grad_enabled and value.requires_grad else value, equal)
 
     def _write(self, value: Any, equal: bool = False) -> None:
         """Put ``value`` into the base; ``equal`` says that all its elements are the same."""

@@ -149,6 +149,7 @@ def truths(function: Callable[..., Any]) -> Callable[..., Any]:
         return unary(lambda x: function(truth(x)))
 
     def operator(self: Any, other: Any) -> Any:
+        require_tensors(function.__name__, "both", self, other)
         return function(truth(self), truth(other))
 
     return operator

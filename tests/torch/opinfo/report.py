@@ -42,7 +42,7 @@ def _line(variant: str, counter: collections.Counter[str]) -> str:
 
 def table(results: Results) -> str:
     """A page of Markdown: counts, then each op with its variants that pass, and the reason where one does not."""
-    lines = [HEADING, "```", summary(results), "```", ""]
+    lines = [HEADING, f"{len(results)} of PyTorch's entries were tried.", "", "```", summary(results), "```", ""]
     lines += ["| op | passes | does not |", "|---|---|---|"]
     for name in sorted(results):
         reasons = {variant: differences.reason(name, variant) for variant in results[name]}

@@ -51,13 +51,13 @@ def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803
     return linalg.lu_solve(LU_data, LU_pivots, b)
 
 
-@torch_function
+@with_out
 def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> Any:  # noqa: N803
     """L and U in one matrix, and the exchanges of rows, from 1 on; with ``get_infos`` zeros for each matrix, too."""
     from jitgraph.torch import linalg as torch_linalg  # which is built of these functions
 
     factors = torch_linalg.lu_factor_ex(A, pivot=pivot)
-    return tuple(factors) if get_infos else tuple(factors[:2])
+    return tuple(factors) if get_infos else return_types.linalg_lu_factor(*factors[:2])
 
 
 @with_out

@@ -142,10 +142,11 @@ def test_tensors_that_repeat_elements_are_filled() -> None:
         x[:1].expand(3, 6).fill_(7)
         x[1:2, :1].expand(5, 2, 1, 4).zero_()
         x[3].expand(0, 6).fill_(9)
+        x[2, :1].expand(3).fill_(x[0, 0] + 1)
         return x + 0
 
     expected = np.arange(24, dtype=np.float32).reshape(4, 6)
-    expected[0], expected[1, 0] = 7, 0
+    expected[0], expected[1, 0], expected[2, 0] = 7, 0, 8
     for f in (run, jg.trace(run)):
         x = matrix()
         np.testing.assert_array_equal(f(x).numpy(), expected)

@@ -467,11 +467,8 @@ from jitgraph.torch.functions.views import movedim as movedim  # method
 from jitgraph.torch.functions.views import narrow as narrow  # method
 from jitgraph.torch.functions.views import numel as numel
 from jitgraph.torch.functions.views import permute as permute  # method
-from jitgraph.torch.functions.views import positive as positive  # method
 from jitgraph.torch.functions.views import ravel as ravel  # method
 from jitgraph.torch.functions.views import reshape as reshape  # method
-from jitgraph.torch.functions.views import resolve_conj as resolve_conj  # method
-from jitgraph.torch.functions.views import resolve_neg as resolve_neg  # method
 from jitgraph.torch.functions.views import select as select  # method
 from jitgraph.torch.functions.views import split as split  # method
 from jitgraph.torch.functions.views import split_with_sizes as split_with_sizes  # method

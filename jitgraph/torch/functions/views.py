@@ -130,21 +130,6 @@ def view_as(self: Tensor, other: Any) -> Tensor:
     return view(self, tuple(other.shape))
 
 
-def itself(input: Tensor) -> Tensor:
-    """The tensor, of which conjugates and signs are never put off."""
-    return input
-
-
-resolve_conj = resolve_neg = itself
-
-
-def positive(input: Tensor) -> Tensor:
-    """The tensor; RuntimeError for bools."""
-    if dtypes.is_bool(input._static.type.dtype):
-        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
-    return input
-
-
 def alias(self: Tensor) -> Tensor:
     """Another handle on the same elements."""
     return view_of(self, ViewStep("alias", lambda t: t, lambda t, new: new), lambda: layout_of(self))

@@ -40,21 +40,21 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 def fill_(self: Tensor, value: Any) -> Tensor:
     """A number, or the element of a tensor of rank 0, everywhere."""
     kind, shape = self._static.type.dtype, tuple(self.shape)
-    if isinstance(self, View) and len(self.steps) == 1 and self.steps[0].name == "expand":
-        fill_(self.base, value)  # as all elements become the same, those that repeat may be written
+    if operands.is_empty(self):
         return self
     if isinstance(value, jg.Tensor):
         if value.ndim:
             raise RuntimeError(
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
             )
-        return copy_(self, value)
+        if not isinstance(self, View):
+            return copy_(self, value)
+        self._rebind(lifting.broadcast_to(lifting.cast(lifting.value_of(value), kind), shape), equal=True)
+        return self
     if isinstance(value, complex) and not dtypes.is_complex(kind):
         raise RuntimeError("value cannot be converted to type float without overflow")
     if not dtypes.is_inexact(kind) and not dtypes.is_bool(kind) and isinstance(value, float):
         value = int(value)
-    if operands.is_empty(self):
-        return self
     filled = jg.full(shape, value, dtype=kind, device=self._static.device).value
     if isinstance(self, View):
         self._rebind(filled, equal=True)

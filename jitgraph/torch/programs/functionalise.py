@@ -82,6 +82,9 @@ _RESHAPES: Final = ("reshape", "reshape_as", "flatten", "ravel", "contiguous", "
 _CASTS: Final = ("to", "type_as")  # the tensor itself where it has the dtype
 
 
+_OF_STORAGES: Final = ("as_strided", "as_strided_copy", "as_strided_scatter")
+
+
 WRITE: Final = "write"
 VIEW: Final = "view again"
 PUT_BACK: Final = "put back"
@@ -249,6 +252,7 @@ class _Tensors:
 def functional(graph: Graph) -> Graph:
     """The graph without operators that write; the same graph where there are none. UnsupportedOp for what cannot be."""
     graph = replace(graph, nodes=tuple(_with_functional_regions(node) for node in graph.nodes))
+    _require_whole_storages(graph)
     if not any(_writes(node) for node in graph.nodes):
         return graph
     last_reads = _last_reads(graph)
@@ -285,6 +289,21 @@ def functional(graph: Graph) -> Graph:
             same = own == chain
             nodes.append(_made(VIEW, () if same else own, node, other, Ref(name if same else root)))
     return replace(graph, nodes=tuple(nodes), written=tuple(sorted(written)))
+
+
+def _require_whole_storages(graph: Graph) -> None:
+    """UnsupportedOp for what reads the storage of a tensor that is not all of it in row-major order."""
+    if not any(name_of(node.target) in _OF_STORAGES for node in graph.nodes):
+        return
+    tensors = _Tensors(graph)
+    for node in graph.nodes:
+        if name_of(node.target) in _OF_STORAGES and isinstance(node.args[0], Ref):
+            meta = graph.metas.get(node.args[0].name)
+            if meta is None or not meta.contiguous or tensors.chain(node.args[0].name):
+                raise UnsupportedOp(
+                    f"{node.target} of a view, or of a tensor whose elements are not in row-major order"
+                )
+        tensors.add(node)
 
 
 def _made(target: str, steps: tuple[Step, ...], node: Node, output: str, *tensors: Ref) -> Node:

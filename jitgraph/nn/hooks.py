@@ -42,8 +42,8 @@ def registered(
 ) -> RemovableHandle:
     """The handle of a hook that now stands first or last among those of the attribute ``at``.
 
-    ``when`` is "before", "after", "results" or "gradients" of a call, or "saving", "saved", "loading" or "loaded" of a
-    state dict; ``flag`` is what the function takes beside, as the methods of ``Hooked`` say.
+    ``when`` is "before", "after", "always", "results" or "gradients" of a call, or "saving", "saved", "loading" or
+    "loaded" of a state dict; ``flag`` is what the function takes beside, as the methods of ``Hooked`` say.
     """
     if not callable(function):
         raise JitgraphError(f"a hook is a function, not a {type(function).__name__}")
@@ -81,13 +81,19 @@ class Hooked:
         return registered(self, "before", hook, with_kwargs, prepend)
 
     def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
     ) -> RemovableHandle:
         """Call ``hook(module, args, result)`` after each forward; what it returns replaces the result.
 
-        With ``with_kwargs`` it is ``hook(module, args, kwargs, result)``. Returns a handle with ``remove()``.
+        With ``with_kwargs`` it is ``hook(module, args, kwargs, result)``; with ``always_call`` it is called with a
+        result of None, too, where forward raises. Returns a handle with ``remove()``.
         """
-        return registered(self, "after", hook, with_kwargs, prepend)
+        return registered(self, "always" if always_call else "after", hook, with_kwargs, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` when gradients of arguments and results are known.
@@ -158,8 +164,15 @@ def called(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     watch = _Watch(module, args) if _of(module, "gradients") or _of(module, "results") else None
     if watch:
         args = watch.arguments(args)
-    result = module.forward(*args, **kwargs)
-    for _, function, with_kwargs in _of(module, "after"):
+    try:
+        result = module.forward(*args, **kwargs)
+    except Exception:
+        for _, function, with_kwargs in _of(module, "always"):
+            function(module, args, kwargs, None) if with_kwargs else function(module, args, None)
+        raise
+    for when, function, with_kwargs in module._hooks:
+        if when not in ("after", "always"):
+            continue
         changed = function(module, args, kwargs, result) if with_kwargs else function(module, args, result)
         result = result if changed is None else changed
     return watch.results(result) if watch else result

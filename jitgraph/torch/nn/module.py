@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 
 import jitgraph as jg
 from jitgraph.nn.module import ModuleBuffer
+from jitgraph.torch.compiling import compile
 from jitgraph.torch.nn.parameter import Parameter, adopt
 from jitgraph.torch.scalar_types import float32, get_default_dtype
 from jitgraph.torch.tensors import View, adopted
@@ -96,6 +97,16 @@ class Module(jg.nn.Module):
             raise KeyError(
                 f'{what} name can\'t contain ".", got: {name}' if name else f'{what} name can\'t be empty string ""'
             )
+
+    def compile(self, **settings: Any) -> None:
+        """Run ``forward`` as native code from now on, as ``torch.compile`` with these settings makes it."""
+        self._compiled_forward = vars(self)["forward"] = compile(type(self).forward.__get__(self), **settings)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(vars(self))
+        if state.pop("_compiled_forward", None) is not None:  # compiled for this very module
+            del state["forward"]
+        return state
 
     # --- modes, dtypes and devices -------------------------------------------------------------------------------
 

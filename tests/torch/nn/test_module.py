@@ -186,3 +186,88 @@ def test_apply_of_conversions():
     assert layer.weight.dtype == torch.float64
     assert layer.weight.requires_grad
     assert isinstance(layer.weight, nn.Parameter)
+
+
+def test_hooks_see_tensors_of_pytorch():
+    seen = []
+
+    class Inner(nn.Module):
+        def forward(self, x):
+            seen.append(type(x))
+            return x * 2.0
+
+    module = Inner()
+    module.register_full_backward_hook(lambda module, of_inputs, of_results: seen.extend(map(type, of_inputs)))
+    module.register_full_backward_pre_hook(lambda module, of_results: seen.extend(map(type, of_results)))
+    x = torch.tensor([1.0], requires_grad=True)
+    module(x).sum().backward()
+    assert len(seen) == 3
+    assert all(issubclass(kind, torch.Tensor) for kind in seen)
+
+
+def test_a_hook_that_is_always_called_sees_a_failure():
+    class Failing(nn.Module):
+        def forward(self, x):
+            raise ValueError("no")
+
+    calls = []
+    module = Failing()
+    module.register_forward_hook(lambda module, args, result: calls.append(("after", result)))
+    module.register_forward_hook(lambda module, args, result: calls.append(("always", result)), always_call=True)
+    with pytest.raises(ValueError, match="no"):
+        module(1)
+    assert calls == [("always", None)]
+
+
+def test_a_compiled_module_and_its_copy():
+    module = nn.Sequential(nn.Linear(2, 3), nn.Tanh())
+    x = torch.tensor([[1.0, 2.0]])
+    expected = module(x).tolist()
+    module.compile()
+    assert module(x).tolist()[0] == pytest.approx(expected[0])
+    copied = copy.deepcopy(module)
+    with torch.no_grad():
+        module[0].weight.zero_()
+        module[0].bias.zero_()
+    assert module(x).tolist() == [[0.0, 0.0, 0.0]]
+    assert copied(x).tolist()[0] == pytest.approx(expected[0])
+
+
+def test_modules_have_pytorchs_layout():
+    from jitgraph.torch.nn.modules.batchnorm import BatchNorm2d, _BatchNorm
+    from jitgraph.torch.nn.modules.conv import _ConvNd
+    from jitgraph.torch.nn.modules.utils import _pair, consume_prefix_in_state_dict_if_present
+
+    assert BatchNorm2d is nn.BatchNorm2d
+    assert isinstance(nn.BatchNorm1d(2), _BatchNorm)
+    assert isinstance(nn.ConvTranspose2d(1, 1, 1), _ConvNd)
+    assert not isinstance(nn.Linear(1, 1), _ConvNd)
+    assert _pair(3) == (3, 3)
+    state = nn.DataParallel(nn.Linear(1, 1)).state_dict()
+    consume_prefix_in_state_dict_if_present(state, "module.")
+    assert nn.Linear(1, 1).load_state_dict(state) == ([], [])
+    assert list(state._metadata) == [""]
+
+
+def test_parameters_without_a_shape():
+    parameter = nn.UninitializedParameter()
+    with pytest.raises(RuntimeError, match="uninitialized parameter"):
+        parameter.shape  # noqa: B018
+    parameter.materialize((2, 3))
+    assert type(parameter) is nn.Parameter
+    assert parameter.shape == (2, 3)
+    assert parameter.requires_grad
+
+
+def test_losses_and_softmax_in_their_older_forms():
+    with pytest.warns(UserWarning, match="Using a target size"):
+        loss = nn.MSELoss()(torch.tensor([[1.0], [3.0]]), torch.tensor([1.0, 3.0]))
+    assert float(loss) == 2.0
+    with pytest.warns(UserWarning, match="Implicit dimension choice"):
+        assert nn.Softmax()(torch.tensor([[1.0, 1.0]])).tolist() == [[0.5, 0.5]]
+    assert nn.functional.softmax(torch.tensor(3.0), 0).tolist() == 1.0
+    norm = nn.BatchNorm1d(2)
+    assert norm(torch.zeros(0, 2)).shape == (0, 2)
+    assert norm.running_var.tolist() == [1.0, 1.0]
+    scores = nn.LinearCrossEntropyLoss(2, 3, out_features=(2,), bias=True)
+    assert scores(torch.ones(4, 2), torch.zeros(4, 2, dtype=torch.int64)).shape == ()

@@ -118,3 +118,16 @@ def test_schedules_and_averages():
     assert isinstance(averaged, nn.Module)
     assert isinstance(averaged.module, nn.Linear)
     assert type(averaged(torch.tensor([1.0]))) is torch.Tensor
+
+
+def test_errors_are_of_pytorchs_classes():
+    weight = nn.Parameter(torch.tensor([1.0]))
+    with pytest.raises(TypeError, match="parameters"):
+        optim.SGD(weight, lr=0.1)
+    for parameters, settings in [([], {}), ([weight], {"lr": -1.0}), ([weight], {"lr": torch.tensor([1.0, 2.0])})]:
+        with pytest.raises(ValueError):
+            optim.SGD(parameters, **settings)
+    with pytest.raises(ValueError, match="names"):
+        optim.SGD([("weight", weight), nn.Parameter(torch.tensor([1.0]))])
+    with pytest.raises(ValueError, match="twice"):
+        optim.Adam([{"params": [weight]}, {"params": [weight]}])

@@ -1,0 +1,15 @@
+"""``torch.nn.modules``: the layers of ``torch.nn``, by the names of PyTorch's own modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph.torch import nn
+
+
+def layer(name: str) -> Any:
+    """A name of ``torch.nn``, for the ``__getattr__`` of a module of PyTorch's layout."""
+    return getattr(nn, name)
+
+
+__getattr__ = layer

@@ -1,0 +1,5 @@
+"""``torch.nn.modules.linear``."""
+
+from jitgraph.torch.nn.modules import layer
+
+__getattr__ = layer

@@ -2,11 +2,7 @@
 
 from jitgraph.torch.distributions import constraint_registry as constraint_registry
 from jitgraph.torch.distributions import constraints as constraints
-from jitgraph.torch.distributions import continuous as continuous
-from jitgraph.torch.distributions import discrete as discrete
 from jitgraph.torch.distributions import kl as kl
-from jitgraph.torch.distributions import multivariate as multivariate
-from jitgraph.torch.distributions import positive as positive
 from jitgraph.torch.distributions import transforms as transforms
 from jitgraph.torch.distributions.constraint_registry import biject_to as biject_to
 from jitgraph.torch.distributions.constraint_registry import transform_to as transform_to
@@ -75,25 +71,3 @@ from jitgraph.torch.distributions.transforms import StickBreakingTransform as St
 from jitgraph.torch.distributions.transforms import TanhTransform as TanhTransform
 from jitgraph.torch.distributions.transforms import Transform as Transform
 from jitgraph.torch.distributions.transforms import identity_transform as identity_transform
-
-bernoulli = discrete
-beta = positive
-binomial = discrete
-categorical = discrete
-cauchy = continuous
-chi2 = positive
-dirichlet = positive
-exponential = continuous
-gamma = positive
-geometric = discrete
-gumbel = continuous
-half_cauchy = continuous
-half_normal = continuous
-laplace = continuous
-multinomial = discrete
-multivariate_normal = multivariate
-negative_binomial = discrete
-normal = continuous
-one_hot_categorical = discrete
-poisson = discrete
-uniform = continuous

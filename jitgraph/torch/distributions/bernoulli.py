@@ -1,0 +1,3 @@
+"""``torch.distributions.bernoulli``, as PyTorch names the module of Bernoulli."""
+
+from jitgraph.torch.distributions.discrete import Bernoulli as Bernoulli

@@ -1,0 +1,3 @@
+"""``torch.distributions.normal``, as PyTorch names the module of Normal."""
+
+from jitgraph.torch.distributions.continuous import Normal as Normal

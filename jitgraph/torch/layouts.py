@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias
 
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.tensor import lifting
 from jitgraph.tensor.tensor import wrap
+from jitgraph.torch.metadata import Size
 
 StorageLayout: TypeAlias = tuple[Any, tuple[Any, ...]]
 """Where the elements of a tensor lie: how many precede the first one, and the strides by axis, in elements."""
@@ -76,3 +78,21 @@ def _picks(item: Any) -> Any:
     if isinstance(item, jg.Tensor) and item._static.type.dtype == dtypes.uint8:
         return wrap(lifting.cast(item.value, dtypes.bool_))  # PyTorch's masks of old
     return item
+
+
+class ElementCount(int):
+    """How many elements a tensor has; a call gives its sizes, as PyTorch's method ``size`` does."""
+
+    shape: Size
+
+    @classmethod
+    def of(cls, shape: Size, known: bool) -> Any:
+        """The count of a shape, whose sizes may be known to be ints; where it has no number, what gives the sizes."""
+        if not known and not all(type(size) is int for size in shape):
+            return lambda dim=None: shape if dim is None else shape[axis_of(dim, len(shape))]
+        count = cls(math.prod(shape))
+        count.shape = shape
+        return count
+
+    def __call__(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else self.shape[axis_of(dim, len(self.shape))]

@@ -8,7 +8,6 @@ tensor shares with others are its views, of class ``View``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from copy import deepcopy
@@ -26,7 +25,15 @@ from jitgraph.tensor import indexing, lifting
 from jitgraph.tensor.direct_calls import direct_call
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch import promotion
-from jitgraph.torch.layouts import StorageLayout, advanced, axis_of, contiguous_strides, is_basic, is_contiguous
+from jitgraph.torch.layouts import (
+    ElementCount,
+    StorageLayout,
+    advanced,
+    axis_of,
+    contiguous_strides,
+    is_basic,
+    is_contiguous,
+)
 from jitgraph.torch.metadata import Size, canonical, device
 from jitgraph.torch.scalar_types import dtype, get_default_dtype, scalar_type
 from jitgraph.torch.writing import overwritten
@@ -82,24 +89,6 @@ def _unary(name: str) -> Any:
 
 
 LazyLayout: TypeAlias = "StorageLayout | Callable[[], StorageLayout]"
-
-
-class ElementCount(int):
-    """How many elements a tensor has; a call gives its sizes, as PyTorch's method ``size`` does."""
-
-    shape: Size
-
-    @classmethod
-    def of(cls, shape: Size, known: bool) -> Any:
-        """The count of a shape, whose sizes may be known to be ints; where it has no number, what gives the sizes."""
-        if not known and not all(type(size) is int for size in shape):
-            return lambda dim=None: shape if dim is None else shape[axis_of(dim, len(shape))]
-        count = cls(math.prod(shape))
-        count.shape = shape
-        return count
-
-    def __call__(self, dim: int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[axis_of(dim, len(self.shape))]
 
 
 class Tensor(jg.Tensor):
@@ -221,15 +210,6 @@ class Tensor(jg.Tensor):
     def is_signed(self) -> bool:
         """Whether elements may be negative."""
         return bool(self.dtype.is_signed)
-
-    def get_device(self) -> int:
-        """The number of the GPU, -1 on the CPU."""
-        where = self.device
-        return -1 if where.type == "cpu" else where.index or 0
-
-    def data_ptr(self) -> int:
-        """The address of the first element; equal for equal ones of a base and its views alone."""
-        return int(self._concrete("data_ptr()").__array_interface__["data"][0])
 
     @property
     def _base(self) -> Tensor | None:
@@ -649,6 +629,32 @@ class View(Tensor):
             copied._requires_grad = self._requires_grad
         memo[id(self)] = copied
         return copied
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient accumulated by ``backward()``, or None."""
+        return Tensor.grad.fget(self if self.steps else self.base)  # type: ignore[attr-defined, no-any-return]
+
+    @grad.setter
+    def grad(self, gradient: Any) -> None:
+        Tensor.grad.fset(self if self.steps else self.base, gradient)  # type: ignore[attr-defined]
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Ask for gradients with respect to this view, a leaf; in a trace it then shares its elements no more."""
+        trace = context.current().trace
+        if not requires_grad:
+            if not self._requires_grad and self.requires_grad:
+                raise RuntimeError("you can only change requires_grad flags of leaf variables.")
+            self._requires_grad = False
+            self.cache = None
+            return self
+        if trace is None or trace.outermost.is_argument(self) or self.requires_grad:
+            return super().requires_grad_(requires_grad)
+        leaf = Tensor._of(self.value)
+        leaf.requires_grad_()
+        self._become(leaf, (), (0, contiguous_strides(self.shape)))
+        self._requires_grad = True
+        return self
 
     def _become(self, base: Tensor, steps: tuple[ViewStep, ...], layout: LazyLayout) -> None:
         """Be the view of ``base`` by steps, with this layout in its storage."""

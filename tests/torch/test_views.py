@@ -158,3 +158,31 @@ def test_functions_that_leave_a_real_tensor_as_it_is_give_it_back() -> None:
     assert x.positive() is x and torch.resolve_conj(x) is x and x.resolve_neg() is x
     with pytest.raises(RuntimeError, match="bool"):
         torch.positive(x > 3)
+
+
+@pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
+def test_a_detached_tensor_may_ask_for_gradients(traced: bool) -> None:
+    """As adversarial examples do; a trace, which cannot let a view be a leaf, makes it a tensor of its own."""
+
+    def signs(x: Any) -> Any:
+        example = x.detach().requires_grad_()
+        (example**3).sum().backward()
+        with torch.no_grad():
+            example += example.grad.sign()
+        return example, example.grad, x + 0
+
+    x = torch.tensor([2.0, -1.0, 0.5])
+    example, gradient, same = (jg.trace(signs) if traced else signs)(x)
+    np.testing.assert_allclose(gradient.numpy(), [12, 3, 0.75])
+    np.testing.assert_allclose(example.detach().numpy(), [3, 0, 1.5])
+    assert example.requires_grad
+    assert np.array_equal(same.numpy(), [2, -1, 0.5]) is traced
+
+
+def test_a_detached_tensor_that_asks_for_none_writes_nothing() -> None:
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    before = w._value.array
+    assert not w.detach().requires_grad_(False).requires_grad and w.requires_grad
+    assert w._value.array is before
+    with pytest.raises(RuntimeError, match="leaf"):
+        (w * 2)[0].requires_grad_(False)

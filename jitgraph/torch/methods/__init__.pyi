@@ -44,7 +44,9 @@ from jitgraph.torch.methods.orders import polygamma as polygamma  # method
 from jitgraph.torch.methods.orders import polygamma_ as polygamma_  # method
 from jitgraph.torch.methods.orders import where as where  # method
 from jitgraph.torch.methods.queries import const_data_ptr as const_data_ptr  # method
+from jitgraph.torch.methods.queries import data_ptr as data_ptr  # method
 from jitgraph.torch.methods.queries import dim_order as dim_order  # method
+from jitgraph.torch.methods.queries import get_device as get_device  # method
 from jitgraph.torch.methods.queries import is_coalesced as is_coalesced  # method
 from jitgraph.torch.methods.queries import is_pinned as is_pinned  # method
 from jitgraph.torch.methods.queries import is_set_to as is_set_to  # method

@@ -66,3 +66,14 @@ def record_stream(self: Tensor, stream: Any) -> None:
 def storage_type(self: Tensor) -> str:
     """The name of PyTorch's class of storages for the dtype."""
     return self.type().replace("Tensor", "Storage")
+
+
+def get_device(self: Tensor) -> int:
+    """The number of the GPU, -1 on the CPU."""
+    where = self.device
+    return -1 if where.type == "cpu" else where.index or 0
+
+
+def data_ptr(self: Tensor) -> int:
+    """The address of the first element; equal for equal ones of a base and its views alone."""
+    return int(self._concrete("data_ptr()").__array_interface__["data"][0])

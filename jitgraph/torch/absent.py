@@ -88,10 +88,8 @@ _GROUPS: Final[dict[str, str]] = {
         is_autocast_cpu_enabled set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
         set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype""",
     "torch.linalg.eigh gives all eigenvalues; lobpcg's iteration is not here": "lobpcg",
-    "np.ma and torch.where do what masked tensors do": "masked",
     "jg.profiler times kernels": "profiler",
     "numpy.testing and torch.allclose compare": "testing",
-    "jg.hann_window and its like are torch.hann_window; other windows are not here": "signal",
     "hooks of gradients run before they are added; optimizer.step() sees the sums": """
         register_post_accumulate_grad_hook""",
     "JITGRAPH_NUM_THREADS, torch.device and jg.cuda choose what computes": "backends",

@@ -16,6 +16,7 @@ from jitgraph.location import MODULE_CALLS
 from jitgraph.nn import hooks
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import asarray, zeros_like
+from jitgraph.tensor.gradients import zeroed
 from jitgraph.tensor.lifting import TensorLike
 
 # ----------------------------------------------------------------------
@@ -628,7 +629,7 @@ class Module(hooks.Hooked, Conversion):
             if set_to_none:
                 parameter.grad = None
             elif parameter.grad is not None:
-                parameter.grad = zeros_like(parameter.grad)
+                parameter.grad = zeroed(parameter.grad, zeros_like(parameter.grad))
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
         """Ask for gradients of every parameter, or not; returns the module."""

@@ -24,6 +24,7 @@ from jitgraph.optim.settings import ParameterTypeError, Setting, SettingError, S
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.complex_numbers import view_as_complex, view_as_real
 from jitgraph.tensor.functions.creation import asarray, zeros_like
+from jitgraph.tensor.gradients import zeroed
 
 
 class Optimizer:
@@ -181,7 +182,7 @@ class Optimizer:
         if not set_to_none:
             for parameter in self._parameters():
                 if parameter.grad is not None:
-                    parameter.grad = zeros_like(parameter.grad)
+                    parameter.grad = zeroed(parameter.grad, zeros_like(parameter.grad))
             return
         for parameter in self._parameters():
             parameter.grad = None

@@ -8,6 +8,7 @@ from jitgraph.dtypes import is_complex
 from jitgraph.eager import placement, tape
 from jitgraph.eager.handle import COMPUTED
 from jitgraph.errors import DeviceError, DTypeError, ShapeError
+from jitgraph.ir import context
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import lifting
 from jitgraph.tensor.lifting import TensorLike
@@ -55,3 +56,22 @@ def leaf_gradients(
     )
     alive = [(record.handle(), value) for record, value in by_record.items()]
     return [(handle, value) for handle, value in alive if handle is not None]
+
+
+def accumulated(gradient: Any, fresh: Any) -> Any:
+    """What ``.grad`` is after another gradient: the sum."""
+    return updated(gradient, gradient + fresh)
+
+
+def updated(gradient: Any, new: Any) -> Any:
+    """What ``.grad`` is after it got new elements: of PyTorch's API the same tensor, unless its graph is recorded."""
+    if gradient._api != "torch" or context.current().grad_enabled:
+        return new
+    gradient._rebind(new.value)
+    return gradient
+
+
+def zeroed(gradient: Any, zeros: Any) -> Any:
+    """What ``.grad`` is after ``zero_grad(set_to_none=False)``: ``zeros``, without a history."""
+    with context.using(grad_enabled=False):
+        return zeros if gradient.requires_grad else updated(gradient, zeros)

@@ -109,10 +109,8 @@ class Tensor(ReadableHandle):
         leaf_grads = gradients.leaf_gradients(self, gradient, retain_graph=retain_graph, create_graph=create_graph)
         for leaf, value in leaf_grads:
             fresh: Any = class_of_tensors(leaf._api)._of(value)
-            if leaf._grad is not None:
-                with context.using(grad_enabled=create_graph):
-                    fresh = leaf._grad + fresh
-            leaf._grad = fresh
+            with context.using(grad_enabled=create_graph):
+                leaf._grad = fresh if leaf._grad is None else gradients.accumulated(leaf._grad, fresh)
 
     # --- copies --------------------------------------------------------------------------------------------------
 

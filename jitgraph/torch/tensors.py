@@ -36,7 +36,7 @@ from jitgraph.torch.layouts import (
 )
 from jitgraph.torch.metadata import Size, canonical, device
 from jitgraph.torch.scalar_types import dtype, get_default_dtype, scalar_type
-from jitgraph.torch.writing import overwritten
+from jitgraph.torch.writing import RETAINING, overwritten
 
 
 def _operator(name: str) -> Any:
@@ -240,6 +240,19 @@ class Tensor(jg.Tensor):
         with context.using(grad_enabled=False):
             self._resize_to(lifting.value_of(value))
 
+    def _rebind(self, value: Any) -> None:
+        """As of every handle; a computed tensor keeps its history where no gradient is recorded."""
+        if not context.current().grad_enabled and not self._requires_grad:
+            old = self.value
+            if old.requires_grad and (old.type.shape, old.type.dtype) == (value.type.shape, value.type.dtype):
+                value = imports.module("jitgraph.torch.history").with_history_of(old, value)
+                with context.using(grad_enabled=True):
+                    super()._rebind(value)
+                return
+        super()._rebind(value)
+        if id(self) in RETAINING:
+            imports.module("jitgraph.torch.history").retain(self)
+
     def _resize_to(self, value: Any) -> None:
         """Take a value of any shape and dtype; a view then shares nothing with its base."""
         if isinstance(self, View):
@@ -258,29 +271,20 @@ class Tensor(jg.Tensor):
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         self._requires_grad = False
         with context.using(grad_enabled=False):
-            self._rebind(self.value)
+            jg.Tensor._rebind(self, self.value)
         return self
 
     @property
     def retains_grad(self) -> bool:
-        """Whether the gradient of this tensor, which is no leaf, was kept in ``.grad``."""
-        return not self.is_leaf and self.grad is not None
+        """Whether the gradient of this tensor, which is no leaf, is kept in ``.grad``."""
+        return id(self) in RETAINING
 
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is no leaf in ``.grad`` at the next backward."""
         if not self.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         if not self.is_leaf:
-            import weakref
-
-            this = weakref.ref(self)
-
-            def keep(gradient: Any) -> None:
-                handle = this()
-                if handle is not None:
-                    handle._grad = gradient if handle._grad is None else handle._grad + gradient
-
-            self.register_hook(keep)
+            imports.module("jitgraph.torch.history").retain(self)
 
     # --- numbers and arrays --------------------------------------------------------------------------------------
 
@@ -539,7 +543,7 @@ class View(Tensor):
     @property
     def _value(self) -> Any:  # type: ignore[override]
         trace = context.current().trace
-        if trace is not None and trace.outermost.is_argument(self):
+        if trace is not None and trace.outermost.is_argument_or_gradient(self):
             with context.using(trace=None, emitter=EAGER):
                 return self._read()
         return self._read()
@@ -551,7 +555,7 @@ class View(Tensor):
     @property
     def value(self) -> Any:
         trace = context.current().trace
-        if trace is not None and trace.outermost.is_argument(self):
+        if trace is not None and trace.outermost.is_argument_or_gradient(self):
             return trace.read(self)
         value = self._read()
         if self._requires_grad and isinstance(value, EagerValue) and value.record is None:
@@ -588,7 +592,7 @@ class View(Tensor):
 
     def _rebind(self, value: Any, equal: bool = False) -> None:
         current = context.current()
-        if current.trace is not None and current.trace.outermost.is_argument(self):
+        if current.trace is not None and current.trace.outermost.is_argument_or_gradient(self):
             super()._rebind(value)
             return
         if current.grad_enabled and self._requires_grad:
@@ -680,15 +684,6 @@ class Row(View):
 
 def _write_data(base: Tensor, value: Any) -> None:
     """Give ``base`` other elements without a change of its history."""
-    old = base._static
-    if not base._requires_grad and old.requires_grad:
-        if not isinstance(old, EagerValue):
-            raise RuntimeError(
-                "a write through detach() or .data to a tensor that was computed with gradients, in a compiled function"
-                "\n  hint: write to the tensor itself under torch.no_grad()"
-            )
-        base._value = EagerValue(value.array, old.record, old.output)
-        return
     with context.using(grad_enabled=False):
         base._rebind(stopped(value))
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.ir import context
 from jitgraph.tensor import lifting
 from jitgraph.torch.scalar_types import scalar_type
+
+RETAINING: Final[dict[int, Callable[[], None]]] = {}
+"""What ends ``retain_grad()``, by the ids of the tensors on which it was called."""
 
 
 def written_to(out: Any, result: Any) -> Any:

@@ -15,6 +15,7 @@ from jitgraph.tensor.functions.elementwise import clip, minimum, sqrt, square
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.functions.norms import whole_range_norm
 from jitgraph.tensor.functions.shapes import reshape
+from jitgraph.tensor.gradients import updated
 
 
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
@@ -94,7 +95,7 @@ def clip_grads_with_norm_(
         for p in _gradients(parameters):
             gradient = p.grad
             assert gradient is not None
-            p.grad = gradient * scale.astype(gradient.dtype)
+            p.grad = updated(gradient, gradient * scale.astype(gradient.dtype))
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
@@ -103,4 +104,4 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
         for p in _gradients(parameters):
             gradient = p.grad
             assert gradient is not None
-            p.grad = clip(gradient, -clip_value, clip_value)
+            p.grad = updated(gradient, clip(gradient, -clip_value, clip_value))

@@ -7,6 +7,7 @@ from typing import Any
 
 import jitgraph as jg
 from jitgraph import autograd
+from jitgraph.tensor.gradients import accumulated
 from jitgraph.torch.adapters import of_users, torch_function
 
 
@@ -63,7 +64,7 @@ def _accumulate(roots: Any, weights: Any, inputs: Any, retains: bool, create_gra
     for leaf, value in zip(inputs, found, strict=True):
         if value is not None:
             with jg.set_grad_enabled(create_graph):
-                leaf.grad = value if leaf.grad is None else leaf.grad + value
+                leaf.grad = value if leaf.grad is None else accumulated(leaf.grad, value)
 
 
 @torch_function

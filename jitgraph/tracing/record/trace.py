@@ -305,6 +305,10 @@ class Trace(Recorder):
         """Whether the handle is an argument."""
         return id(handle) in self._arguments
 
+    def is_argument_or_gradient(self, handle: Tensor) -> bool:
+        """Whether the handle is an argument or the ``.grad`` of a tensor from outside: each call may bring another."""
+        return id(handle) in self._arguments or id(handle) in self._grad_owner
+
     def input_number(self, value: Value) -> int | None:
         """Which input of the graph a value is."""
         return self._input_numbers.get(value)

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from jitgraph import random
-from jitgraph.data.dataset import BatchSampler, RandomSampler, SequentialSampler, TensorDataset, is_iterable
+from jitgraph.data.dataset import (
+    BatchSampler,
+    RandomSampler,
+    SequentialSampler,
+    SettingError,
+    TensorDataset,
+    is_iterable,
+)
 from jitgraph.data.workers import ENDED, Workers, batches
 from jitgraph.errors import JitgraphError
 from jitgraph.tensor import Tensor, wrap_as
@@ -200,13 +207,13 @@ class DataLoader:
             ("prefetch_factor", 1, prefetch_factor),
         ):
             if value is not None and (not hasattr(value, "__index__") or value < least):
-                raise JitgraphError(f"DataLoader: {name} must be an integer of at least {least}, not {value!r}")
+                raise SettingError(f"DataLoader: {name} must be an integer of at least {least}, not {value!r}")
         if not timeout >= 0:
-            raise JitgraphError(f"DataLoader: timeout must not be negative, and is {timeout}")
+            raise SettingError(f"DataLoader: timeout must not be negative, and is {timeout}")
         if num_workers == 0 and (prefetch_factor is not None or persistent_workers or timeout):
-            raise JitgraphError("DataLoader: prefetch_factor, persistent_workers and timeout need num_workers")
+            raise SettingError("DataLoader: prefetch_factor, persistent_workers and timeout need num_workers")
         if generator is not None and seed is not None:
-            raise JitgraphError("DataLoader: generator= and seed= say the same; give one")
+            raise SettingError("DataLoader: generator= and seed= say the same; give one")
         self.dataset, self.num_workers, self.collate_fn = dataset, num_workers, collate_fn
         self.pin_memory, self.timeout, self.worker_init_fn = pin_memory, timeout, worker_init_fn
         self.prefetch_factor, self.persistent_workers = prefetch_factor or 2, persistent_workers
@@ -215,13 +222,13 @@ class DataLoader:
         self.pin_memory_device, self.in_order = pin_memory_device, in_order
         self._iterable = iterable = is_iterable(dataset)
         if iterable and (shuffle or sampler is not None or batch_sampler is not None):
-            raise JitgraphError("an IterableDataset has its own order: no shuffle, sampler or batch_sampler")
+            raise SettingError("an IterableDataset has its own order: no shuffle, sampler or batch_sampler")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-            raise JitgraphError("batch_sampler= stands for batch_size, shuffle, sampler and drop_last")
+            raise SettingError("batch_sampler= stands for batch_size, shuffle, sampler and drop_last")
         if sampler is not None and shuffle:
-            raise JitgraphError("sampler= gives the order; it takes no shuffle=True")
+            raise SettingError("sampler= gives the order; it takes no shuffle=True")
         if batch_size is None and drop_last:
-            raise JitgraphError("batch_size=None gives items, of which none is dropped")
+            raise SettingError("batch_size=None gives items, of which none is dropped")
         self.batch_size = None if batch_sampler is not None else batch_size
         self.drop_last = drop_last
         self.sampler: Any = sampler

@@ -19,7 +19,7 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
 ) -> Any:
-    """A function or module that runs as native code; its attributes are the module's. Without a model, a decorator.
+    """A function, or of a module a module with its state, that runs as native code. Without a model, a decorator.
 
     There is always one graph, and sizes that vary are found out by themselves, so ``fullgraph``, ``dynamic`` and
     ``mode`` change nothing; ``options`` are those of ``jg.script``. ``disable`` gives the model back. RuntimeError for
@@ -32,4 +32,9 @@ def compile(
         return model
     if not isinstance(backend, str):
         raise RuntimeError("torch.compile(backend=...) takes a name: the compiler is always jitgraph's")
+    from jitgraph.torch.nn.compiled import OptimizedModule  # here, as functions compile without layers
+    from jitgraph.torch.nn.module import Module
+
+    if isinstance(model, Module):
+        return OptimizedModule(model, options or {})
     return jg.script(model, **(options or {}))

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from jitgraph.errors import JitgraphError
 from jitgraph.optim.lr_scheduler.base import LRScheduler, for_groups, optimizer_of
 from jitgraph.optim.optimizer import Optimizer
+from jitgraph.optim.settings import SettingError
 from jitgraph.tracing.call.host import host_formula
 
 
@@ -23,7 +23,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803
         if T_max < 1:
-            raise JitgraphError(f"CosineAnnealingLR: T_max is {T_max}; it must be at least 1")
+            raise SettingError(f"CosineAnnealingLR: T_max is {T_max}; it must be at least 1")
         self.T_max, self.eta_min = T_max, float(eta_min)
         super().__init__(optimizer, last_epoch)
 
@@ -62,7 +62,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if T_0 < 1 or T_mult < 1:
-            raise JitgraphError(f"CosineAnnealingWarmRestarts: T_0={T_0} and T_mult={T_mult} must be at least 1")
+            raise SettingError(f"CosineAnnealingWarmRestarts: T_0={T_0} and T_mult={T_mult} must be at least 1")
         self.T_0, self.T_i, self.T_mult, self.eta_min = T_0, T_0, T_mult, float(eta_min)
         self.T_cur: Any = max(last_epoch, 0)
         super().__init__(optimizer, last_epoch)
@@ -87,7 +87,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             )
         else:
             if not epoch >= 0:
-                raise JitgraphError(f"an epoch is at least 0, not {epoch}")
+                raise SettingError(f"an epoch is at least 0, not {epoch}")
             self._find(epoch)
             self.last_epoch = math.floor(epoch)
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
@@ -138,9 +138,9 @@ class CyclicLR(LRScheduler):
     ) -> None:
         optimizer_of(optimizer)
         if scale_fn is None and mode not in ("triangular", "triangular2", "exp_range"):
-            raise JitgraphError(f"CyclicLR: mode is 'triangular', 'triangular2' or 'exp_range', not {mode!r}")
+            raise SettingError(f"CyclicLR: mode is 'triangular', 'triangular2' or 'exp_range', not {mode!r}")
         if scale_mode not in ("cycle", "iterations"):
-            raise JitgraphError(f"CyclicLR: scale_mode is 'cycle' or 'iterations', not {scale_mode!r}")
+            raise SettingError(f"CyclicLR: scale_mode is 'cycle' or 'iterations', not {scale_mode!r}")
         lower = for_groups("base_lr", base_lr, optimizer)
         self.max_lrs = for_groups("max_lr", max_lr, optimizer)
         up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
@@ -222,13 +222,13 @@ class OneCycleLR(LRScheduler):
         optimizer_of(optimizer)
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
-                raise JitgraphError("OneCycleLR needs total_steps, or epochs and steps_per_epoch")
+                raise SettingError("OneCycleLR needs total_steps, or epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
         if total_steps < 1 or not 0.0 <= pct_start <= 1.0:
             actual = f"{total_steps} steps and pct_start={pct_start}"
-            raise JitgraphError(f"OneCycleLR takes at least one step and a pct_start between 0 and 1, not {actual}")
+            raise SettingError(f"OneCycleLR takes at least one step and a pct_start between 0 and 1, not {actual}")
         if anneal_strategy not in ("cos", "linear"):
-            raise JitgraphError(f"OneCycleLR: anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
+            raise SettingError(f"OneCycleLR: anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
         self.total_steps = total_steps
         self._is_cosine = anneal_strategy == "cos"
         turns = [pct_start * total_steps - 1.0, *([2.0 * pct_start * total_steps - 2.0] if three_phase else [])]
@@ -254,7 +254,7 @@ class OneCycleLR(LRScheduler):
     def get_lr(self) -> list[float]:
         """The rates of this step; the momentum is set as well."""
         if self.last_epoch > self.total_steps:  # one beyond the last rate: a loop may step after each batch
-            raise JitgraphError(f"OneCycleLR has {self.total_steps} steps, and this is one more")
+            raise SettingError(f"OneCycleLR has {self.total_steps} steps, and this is one more")
         if self.cycle_momentum:
             for group in self.optimizer.param_groups:
                 group[self._momentum] = self._between([group[name] for name in self._momenta_at])
@@ -291,4 +291,4 @@ def _momentum_of(name: str, optimizer: Optimizer) -> str:
         if setting in optimizer.defaults:
             return setting
     kind = type(optimizer).__name__
-    raise JitgraphError(f"{name} cycles the momentum, which {kind} has not\n  hint: cycle_momentum=False")
+    raise SettingError(f"{name} cycles the momentum, which {kind} has not\n  hint: cycle_momentum=False")

@@ -74,13 +74,14 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> Any:
     """The gradients of the sum of ``outputs``, weighted by ``grad_outputs``, by ``inputs``, as a tuple.
 
-    An input on which nothing depends is a RuntimeError, None under ``allow_unused``, zeros under
+    ``only_inputs`` changes nothing, as in PyTorch. An input on which nothing depends is a RuntimeError, None under ``allow_unused``, zeros under
     ``materialize_grads``. With ``is_grads_batched`` the weights have one more axis in front, and so have the gradients.
     """
     if materialize_grads and allow_unused is False:

@@ -19,8 +19,9 @@ class Constraint:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        bounds = ", ".join(f"{name}={bound}" for name, bound in vars(self).items())
-        return f"{type(self).__name__.lstrip('_')}({bounds})"
+        bounds = ", ".join(f"{key}={bound}" for key, bound in vars(self).items())
+        name = "".join(word.capitalize() for word in type(self).__name__.strip("_").split("_"))
+        return f"{name}({bounds})"
 
 
 class _Dependent(Constraint):

@@ -44,7 +44,7 @@ class Distribution:
             value = vars(self)[name]
             if not bool(constraint.check(value).all()):
                 raise ValueError(
-                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                    f"Expected parameter {name} (Tensor of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
                 )
 
@@ -66,7 +66,7 @@ class Distribution:
             return
         if not bool(self.support.check(value).all()):
             raise ValueError(
-                f"Expected value argument ({type(value).__name__} of shape {shape}) to be within the support "
+                f"Expected value argument (Tensor of shape {shape}) to be within the support "
                 f"({self.support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
             )
 

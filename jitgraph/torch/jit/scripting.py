@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import inspect
 from collections.abc import Callable
@@ -16,7 +17,7 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
 
     if inspect.isclass(obj) or isinstance(obj, ScriptModule | enum.EnumMeta):
         return obj
-    return jg.script(obj)
+    return _compiled(obj, jg.script)
 
 
 def trace(func: Any, example_inputs: Any = None, *args: Any, example_kwarg_inputs: Any = None, **options: Any) -> Any:
@@ -24,7 +25,17 @@ def trace(func: Any, example_inputs: Any = None, *args: Any, example_kwarg_input
 
     The options of PyTorch's checks of a trace change nothing: a trace never assumes what it does not check.
     """
-    return jg.trace(func)
+    return _compiled(func, jg.trace)
+
+
+def _compiled(obj: Any, compiler: Callable[..., Any]) -> Any:
+    from jitgraph.torch.nn.module import Module  # here, as functions compile without layers
+
+    if not isinstance(obj, Module):
+        return compiler(obj)
+    module = copy.copy(obj)  # with the parameters, buffers and children of the first
+    module._compile_forward(compiler)
+    return module
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> NoReturn:

@@ -100,7 +100,10 @@ class Module(jg.nn.Module):
 
     def compile(self, **settings: Any) -> None:
         """Run ``forward`` as native code from now on, as ``torch.compile`` with these settings makes it."""
-        self._compiled_forward = vars(self)["forward"] = compile(type(self).forward.__get__(self), **settings)
+        self._compile_forward(functools.partial(compile, **settings))
+
+    def _compile_forward(self, compiler: Callable[..., Any]) -> None:
+        self._compiled_forward = vars(self)["forward"] = compiler(type(self).forward.__get__(self))
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(vars(self))

@@ -81,8 +81,9 @@ def grad(
 ) -> Any:
     """The gradients of the sum of ``outputs``, weighted by ``grad_outputs``, by ``inputs``, as a tuple.
 
-    ``only_inputs`` changes nothing, as in PyTorch. An input on which nothing depends is a RuntimeError, None under ``allow_unused``, zeros under
-    ``materialize_grads``. With ``is_grads_batched`` the weights have one more axis in front, and so have the gradients.
+    ``only_inputs`` changes nothing, as in PyTorch. An input on which nothing depends is a RuntimeError, None under
+    ``allow_unused``, zeros under ``materialize_grads``. With ``is_grads_batched`` the weights have one more axis in
+    front, and so have the gradients.
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: False.")

@@ -19,7 +19,7 @@ from jitgraph.tensor.functions.creation import asarray
 # Datasets: items by number or one after another, and datasets made of others; PyTorch's names.
 
 
-class SettingError(JitgraphError, ValueError):
+class DataSettingError(JitgraphError, ValueError):
     """A setting that a sampler, a loader or a split of a dataset does not take."""
 
 
@@ -178,12 +178,12 @@ def random_split(
     sizes: list[int] = [int(size) for size in lengths if isinstance(size, int)]
     if len(sizes) < len(lengths):
         if any(not 0 <= share <= 1 for share in lengths) or not math.isclose(sum(lengths), 1.0):
-            raise SettingError(f"random_split: the shares {list(lengths)} do not add up to 1")
+            raise DataSettingError(f"random_split: the shares {list(lengths)} do not add up to 1")
         sizes = [math.floor(count * share) for share in lengths]
         for i in range(count - sum(sizes)):
             sizes[i % len(sizes)] += 1
     if sum(sizes) != count or min(sizes, default=0) < 0:
-        raise SettingError(f"random_split: the lengths {sizes} do not add up to {count}")
+        raise DataSettingError(f"random_split: the lengths {sizes} do not add up to {count}")
     order = random.permutation(count, generator=generator).tolist()
     ends = list(accumulate(sizes))
     return [Subset(dataset, order[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
@@ -230,7 +230,7 @@ class RandomSampler(Sampler):
         generator: random.Generator | None = None,
     ) -> None:
         if num_samples is not None and num_samples < 1:
-            raise SettingError(f"RandomSampler: num_samples={num_samples} is not positive")
+            raise DataSettingError(f"RandomSampler: num_samples={num_samples} is not positive")
         self.data_source, self.replacement, self.generator = data_source, replacement, generator
         self._samples = num_samples
 
@@ -279,9 +279,9 @@ class WeightedRandomSampler(Sampler):
     ) -> None:
         self.weights = np.asarray(weights, np.float64)
         if self.weights.ndim != 1 or not (self.weights >= 0).all() or not np.isfinite(self.weights).all():
-            raise SettingError("WeightedRandomSampler takes a vector of weights that are not negative")
+            raise DataSettingError("WeightedRandomSampler takes a vector of weights that are not negative")
         if num_samples < 1 or (not replacement and num_samples > np.count_nonzero(self.weights)):
-            raise SettingError(f"WeightedRandomSampler: num_samples={num_samples} of {len(self.weights)} weights")
+            raise DataSettingError(f"WeightedRandomSampler: num_samples={num_samples} of {len(self.weights)} weights")
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
     def __iter__(self) -> Iterator[int]:
@@ -299,7 +299,7 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool) -> None:
         if batch_size < 1:
-            raise SettingError(f"batch_size must be at least 1, not {batch_size}")
+            raise DataSettingError(f"batch_size must be at least 1, not {batch_size}")
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
     def __iter__(self) -> Iterator[list[Any]]:

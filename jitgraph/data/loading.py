@@ -16,7 +16,7 @@ from jitgraph.data.dataset import (
     BatchSampler,
     RandomSampler,
     SequentialSampler,
-    SettingError,
+    DataSettingError,
     TensorDataset,
     is_iterable,
 )
@@ -207,13 +207,13 @@ class DataLoader:
             ("prefetch_factor", 1, prefetch_factor),
         ):
             if value is not None and (not hasattr(value, "__index__") or value < least):
-                raise SettingError(f"DataLoader: {name} must be an integer of at least {least}, not {value!r}")
+                raise DataSettingError(f"DataLoader: {name} must be an integer of at least {least}, not {value!r}")
         if not timeout >= 0:
-            raise SettingError(f"DataLoader: timeout must not be negative, and is {timeout}")
+            raise DataSettingError(f"DataLoader: timeout must not be negative, and is {timeout}")
         if num_workers == 0 and (prefetch_factor is not None or persistent_workers or timeout):
-            raise SettingError("DataLoader: prefetch_factor, persistent_workers and timeout need num_workers")
+            raise DataSettingError("DataLoader: prefetch_factor, persistent_workers and timeout need num_workers")
         if generator is not None and seed is not None:
-            raise SettingError("DataLoader: generator= and seed= say the same; give one")
+            raise DataSettingError("DataLoader: generator= and seed= say the same; give one")
         self.dataset, self.num_workers, self.collate_fn = dataset, num_workers, collate_fn
         self.pin_memory, self.timeout, self.worker_init_fn = pin_memory, timeout, worker_init_fn
         self.prefetch_factor, self.persistent_workers = prefetch_factor or 2, persistent_workers
@@ -222,13 +222,13 @@ class DataLoader:
         self.pin_memory_device, self.in_order = pin_memory_device, in_order
         self._iterable = iterable = is_iterable(dataset)
         if iterable and (shuffle or sampler is not None or batch_sampler is not None):
-            raise SettingError("an IterableDataset has its own order: no shuffle, sampler or batch_sampler")
+            raise DataSettingError("an IterableDataset has its own order: no shuffle, sampler or batch_sampler")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-            raise SettingError("batch_sampler= stands for batch_size, shuffle, sampler and drop_last")
+            raise DataSettingError("batch_sampler= stands for batch_size, shuffle, sampler and drop_last")
         if sampler is not None and shuffle:
-            raise SettingError("sampler= gives the order; it takes no shuffle=True")
+            raise DataSettingError("sampler= gives the order; it takes no shuffle=True")
         if batch_size is None and drop_last:
-            raise SettingError("batch_size=None gives items, of which none is dropped")
+            raise DataSettingError("batch_size=None gives items, of which none is dropped")
         self.batch_size = None if batch_sampler is not None else batch_size
         self.drop_last = drop_last
         self.sampler: Any = sampler

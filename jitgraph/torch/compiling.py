@@ -1,4 +1,4 @@
-"""``torch.compile``: jitgraph's ``script``, which also compiles loops and branches that depend on tensors."""
+"""``torch.compile``, of functions and of modules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import jitgraph as jg
+from jitgraph.torch.compiled_functions import compile_function
+from jitgraph.torch.nn.compiled import OptimizedModule
+from jitgraph.torch.nn.module import Module
 
 
 def compile(
@@ -25,16 +27,9 @@ def compile(
     ``mode`` change nothing; ``options`` are those of ``jg.script``. ``disable`` gives the model back. RuntimeError for
     a backend of PyTorch's that is a callable.
     """
+    settings: dict[str, Any] = {"backend": backend, "options": options, "disable": disable}
     if model is None:
-        kept: dict[str, Any] = {"backend": backend, "options": options, "disable": disable}
-        return functools.partial(compile, **kept)
-    if disable:
-        return model
-    if not isinstance(backend, str):
-        raise RuntimeError("torch.compile(backend=...) takes a name: the compiler is always jitgraph's")
-    from jitgraph.torch.nn.compiled import OptimizedModule  # here, as functions compile without layers
-    from jitgraph.torch.nn.module import Module
-
-    if isinstance(model, Module):
-        return OptimizedModule(model, options or {})
-    return jg.script(model, **(options or {}))
+        return functools.partial(compile, **settings)
+    if isinstance(model, Module) and not disable:
+        return OptimizedModule(model, settings)
+    return compile_function(model, **settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import jitgraph as jg
+from jitgraph.torch.compiled_functions import compile_function
 from jitgraph.torch.nn.module import Module
 
 
@@ -13,15 +13,15 @@ class OptimizedModule(Module):
 
     _orig_mod: Module
 
-    def __init__(self, module: Module, options: dict[str, Any]) -> None:
+    def __init__(self, module: Module, settings: dict[str, Any]) -> None:
         super().__init__()
         super().__setattr__("_orig_mod", module)
         del vars(self)["training"]  # the module's is meant
-        vars(self)["_options"] = options
+        vars(self)["_settings"] = settings
         self._compile()
 
     def _compile(self) -> None:
-        vars(self)["_native"] = jg.script(self._orig_mod, **vars(self)["_options"])
+        vars(self)["_native"] = compile_function(self._orig_mod, **vars(self)["_settings"])
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 import jitgraph as jg
 from jitgraph.nn.module import ModuleBuffer
-from jitgraph.torch.compiling import compile
+from jitgraph.torch.compiled_functions import compile_function
 from jitgraph.torch.nn.parameter import Parameter, adopt
 from jitgraph.torch.scalar_types import float32, get_default_dtype
 from jitgraph.torch.tensors import View, adopted
@@ -100,7 +100,7 @@ class Module(jg.nn.Module):
 
     def compile(self, **settings: Any) -> None:
         """Run ``forward`` as native code from now on, as ``torch.compile`` with these settings makes it."""
-        self._compile_forward(functools.partial(compile, **settings))
+        self._compile_forward(functools.partial(compile_function, **settings))
 
     def _compile_forward(self, compiler: Callable[..., Any]) -> None:
         self._compiled_forward = vars(self)["forward"] = compiler(type(self).forward.__get__(self))

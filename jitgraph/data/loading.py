@@ -14,9 +14,9 @@ import numpy as np
 from jitgraph import random
 from jitgraph.data.dataset import (
     BatchSampler,
+    DataSettingError,
     RandomSampler,
     SequentialSampler,
-    DataSettingError,
     TensorDataset,
     is_iterable,
 )

@@ -555,8 +555,10 @@ class View(Tensor):
     @property
     def value(self) -> Any:
         trace = context.current().trace
-        if trace is not None and trace.outermost.is_argument_or_gradient(self):
-            return trace.read(self)
+        if trace is not None:
+            if trace.outermost.is_argument_or_gradient(self):
+                return trace.read(self)
+            trace.outermost.use_view(self)
         value = self._read()
         if self._requires_grad and isinstance(value, EagerValue) and value.record is None:
             value = value.recorded(LeafRecord(self))
@@ -692,6 +694,11 @@ def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
     """The view of a tensor by a step, with this layout in its storage; detached where no gradient is recorded."""
     view: View = object.__new__(View)
     base, before = (x.base, x.steps) if isinstance(x, View) else (x, ())
+    if before and (trace := context.current().trace) is not None:
+        if trace.outermost.is_argument_or_gradient(x):
+            base, before = x, ()  # each call brings another view
+        else:
+            trace.outermost.use_view(x)
     steps = (*before, step)
     if not context.current().grad_enabled and step is not _detach and x.requires_grad:
         steps = (*steps, _detach)

@@ -309,6 +309,12 @@ class Trace(Recorder):
         """Whether the handle is an argument or the ``.grad`` of a tensor from outside: each call may bring another."""
         return id(handle) in self._arguments or id(handle) in self._grad_owner
 
+    def use_view(self, handle: Tensor) -> None:
+        """A view that the function read from outside has to be the same one at each call: its base stands for it."""
+        if self.read_slot(handle) is not None:
+            assert self.capture is not None
+            self.capture.reads.use_identity(handle)
+
     def input_number(self, value: Value) -> int | None:
         """Which input of the graph a value is."""
         return self._input_numbers.get(value)

@@ -5,6 +5,7 @@ from typing import Any, Final
 from jitgraph.errors import OutOfMemoryError as OutOfMemoryError
 from jitgraph.torch import amp as amp
 from jitgraph.torch import autograd as autograd
+from jitgraph.torch import backends as backends
 from jitgraph.torch import cpu as cpu
 from jitgraph.torch import cuda as cuda
 from jitgraph.torch import distributions as distributions

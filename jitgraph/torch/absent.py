@@ -92,7 +92,6 @@ _GROUPS: Final[dict[str, str]] = {
     "numpy.testing and torch.allclose compare": "testing",
     "hooks of gradients run before they are added; optimizer.step() sees the sums": """
         register_post_accumulate_grad_hook""",
-    "JITGRAPH_NUM_THREADS, torch.device and jg.cuda choose what computes": "backends",
     "torch.compile is the whole interface": "compiler",
     "streams are those of torch.cuda: torch.cuda.Stream, torch.cuda.Event": "Event Stream",
 }

@@ -46,3 +46,12 @@ def test_the_kept_names_are_those_of_pytorch() -> None:
     module = importlib.import_module("torch")
     for owner, of in (("torch", module), ("Tensor", module.Tensor)):
         assert names(owner) == [name for name in dir(of) if not name.startswith("_")]
+
+
+def test_settings_of_pytorchs_libraries_are_accepted() -> None:
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark
+    cudnn.benchmark = True
+    assert cudnn.benchmark and not torch.backends.cudnn.is_available() and not torch.backends.mps.is_available()
+    cudnn.benchmark = before
+    torch.backends.cuda.matmul.allow_tf32 = False

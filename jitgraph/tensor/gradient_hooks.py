@@ -61,7 +61,7 @@ def _entered(watched: Any, output: int, hook: Hook, is_leaf: bool, api: Api) -> 
     key, entry = id(watched), (output, lambda ct: changed(hook, ct, api))
     if key not in tape.HOOKS:
         tape.HOOKS[key] = []
-        weakref.finalize(watched, tape.HOOKS.pop, key, None).atexit = False
+        weakref.finalize(watched, _forget, key).atexit = False
     entries = tape.HOOKS[key]
     entries.append(entry)
     if is_leaf:
@@ -76,6 +76,16 @@ def _entered(watched: Any, output: int, hook: Hook, is_leaf: bool, api: Api) -> 
             _tell_traces()
 
     return HookHandle(remove)
+
+
+def _forget(key: int) -> None:
+    """Drop the hooks of what is gone; when no leaf has any left, traces may be stored again.
+
+    In a recording, which goes by the context that it began under, that waits for the next change.
+    """
+    _leaf_hooks.difference_update(map(id, tape.HOOKS.pop(key, ())))
+    if not _leaf_hooks and context.OUTERMOST[0].hooks is not None and context.current().trace is None:
+        _tell_traces()
 
 
 def _tell_traces() -> None:

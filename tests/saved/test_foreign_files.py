@@ -48,7 +48,7 @@ FILES: dict[str, tuple[bytes, str, str]] = {
     "script.pt": (zipped("m/data.pkl", "m/constants.pkl", "m/code/__torch__.py"), "TorchScript", r"torch\.jit\.load"),
     "mobile.ptl": (zipped("m/data.pkl", "m/constants.pkl", "m/bytecode.pkl"), "mobile", r"torch\.jit\.load"),
     "flat.ptl": (b"<\0\0\0PTMF" + bytes(64), "mobile", r"torch\.jit\.load"),
-    "program.pt2": (zipped("serialized_exported_program.json", "version"), r"torch\.export", r"torch\.export\.load"),
+    "program.pt2": (zipped("serialized_exported_program.json", "version"), r"torch\.export", r"jg\.from_torch"),
     "old.pth": (pickle.dumps({"weight": [1.0]}, 2), "a pickle, .* runs code", r"only where you trust it"),
     "data.pkl": (pickle.dumps([1, 2], 5), "a pickle", r"torch\.load"),
     "arrays.npz": (saved(lambda f: np.savez(f, a=np.ones(3))), r"an \.npz file", r"numpy\.load\(path\)"),

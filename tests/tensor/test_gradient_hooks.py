@@ -11,6 +11,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.eager import tape
+from jitgraph.ir import context
 
 each_mode = pytest.mark.parametrize("mode", [lambda f: f, jg.trace], ids=["eager", "traced"])
 Mode = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -154,3 +155,19 @@ def test_mistakes_are_refused() -> None:
 
     with pytest.raises(jg.TraceError, match="something was computed already"):
         late(leaf())
+
+
+def test_hooks_of_a_leaf_that_is_gone_are_no_part_of_the_context() -> None:
+    """Else no trace of the process would be stored any more."""
+    leaf, other = jg.asarray([1.0, 2.0], requires_grad=True), jg.asarray([3.0], requires_grad=True)
+    before = context.current().hooks
+    leaf.register_hook(lambda gradient: gradient * 2)
+    other.register_hook(lambda gradient: gradient)
+    number = context.current().hooks
+    assert number is not None and number != before
+    del leaf
+    gc.collect()
+    assert context.current().hooks == number, "the other one has its hook"
+    del other
+    gc.collect()
+    assert context.current().hooks is None

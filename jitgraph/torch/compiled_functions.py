@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import jitgraph as jg
 
 
 def compile_function(
-    model: Callable[..., Any] | None = None,
+    model: Callable[..., Any],
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
@@ -20,9 +19,6 @@ def compile_function(
     disable: bool = False,
 ) -> Any:
     """As ``torch.compile``, of anything as a function."""
-    if model is None:
-        kept: dict[str, Any] = {"backend": backend, "options": options, "disable": disable}
-        return functools.partial(compile_function, **kept)
     if disable:
         return model
     if not isinstance(backend, str):

@@ -8,8 +8,6 @@ _settings: Final[dict[str, Any]] = {
     "deterministic": 0,  # 0: as it comes, 1: warn of what is not, 2: refuse it
     "precision": "highest",
     "warn_always": False,
-    "anomaly": False,
-    "check_nan": True,
 }
 
 

@@ -65,8 +65,6 @@ FloatTensor, DoubleTensor, HalfTensor = _class("Float", "cpu"), _class("Double",
 BFloat16Tensor, BoolTensor, ByteTensor = _class("BFloat16", "cpu"), _class("Bool", "cpu"), _class("Byte", "cpu")
 CharTensor, ShortTensor, IntTensor = _class("Char", "cpu"), _class("Short", "cpu"), _class("Int", "cpu")
 LongTensor = _class("Long", "cpu")
-ON_GPU = {word: _class(word, "cuda") for word in _WORDS if not word.startswith("Complex")}
-"""The classes that ``torch.cuda`` has, by the word before "Tensor"."""
 
 
 def class_of(x: Any) -> str:

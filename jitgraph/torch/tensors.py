@@ -35,7 +35,8 @@ from jitgraph.torch.layouts import (
     is_contiguous,
 )
 from jitgraph.torch.metadata import Size, canonical, device
-from jitgraph.torch.scalar_types import dtype, get_default_dtype, scalar_type
+from jitgraph.torch.scalar_types import dtype as dtype_class
+from jitgraph.torch.scalar_types import get_default_dtype, scalar_type
 from jitgraph.torch.writing import RETAINING, overwritten
 
 
@@ -325,7 +326,7 @@ class Tensor(jg.Tensor):
                 device, dtype = target.device, target.dtype
             elif isinstance(target, bool):
                 pass  # non_blocking
-            elif isinstance(target, scalar_type_class):
+            elif isinstance(target, dtype_class):
                 dtype = target
             elif target is not None:
                 device = target
@@ -770,7 +771,6 @@ def _indexed_layout(x: Tensor, items: tuple[Any, ...]) -> StorageLayout:
 
 
 NATIVE_CLASSES["torch", False] = Tensor
-scalar_type_class = dtype
 
 
 def layout_of(x: Tensor) -> StorageLayout:

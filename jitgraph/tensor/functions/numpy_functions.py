@@ -139,7 +139,6 @@ def _accumulated(name: str, x: Any, axis: int = 0) -> Any:
 # What such a function gives is a tensor, eagerly and in a trace, with the dtypes of ``jg``. A parameter that has no
 # counterpart raises an error that names it.
 
-_UNSET: Final = (None, np._NoValue)
 _INSTEAD: Final = {
     "where": "jg.where(mask, x, neutral) first",
     "initial": "the initial value joined to x, or combined with the result",

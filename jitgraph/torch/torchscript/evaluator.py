@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import CellType
 from typing import Any, Final, TypeAlias
 
@@ -582,11 +582,3 @@ def _emptied(cell: CellType) -> CellType:
 def is_staged(value: Any) -> bool:
     """Whether only the graph knows a value."""
     return type(value) is StagedNumber or isinstance(value, Tensor)
-
-
-def calls_in(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, ast.Call]]:
-    """The operators that some nodes call, by their names."""
-    for node in nodes:
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Call) and (path := dotted(inner.func)) is not None:
-                yield path, inner

@@ -45,6 +45,15 @@ def is_contiguous(shape: tuple[Any, ...], strides: tuple[Any, ...]) -> bool:
     )
 
 
+def storage_positions(sizes: Any, strides: Any, offset: Any) -> Any:
+    """The positions (int64) in a storage of the elements of a strided view, in the shape of the view."""
+    positions: Any = jg.full((1,) * len(sizes), offset, dtype=jg.int64)
+    for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+        along = jg.multiply(jg.arange(size), stride)
+        positions = jg.add(positions, jg.reshape(along, (-1,) + (1,) * (len(sizes) - axis - 1)))
+    return positions
+
+
 def is_basic(index: Any) -> bool:
     """Whether an index makes a view: of ints, slices, None, ``...`` and integer tensors of rank 0."""
     for item in index if isinstance(index, tuple) else (index,):

@@ -13,14 +13,10 @@ from jitgraph.dtypes import canonical
 from jitgraph.errors import UnsupportedOp
 from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
+from jitgraph.torch.layouts import storage_positions
 from jitgraph.torch.promotion import converted as converted
 from jitgraph.torch.promotion import promoted as promoted
 from jitgraph.torch.promotion import to_inexact as to_inexact
-
-
-def category(dtype: Any) -> int:
-    """The place of a dtype in bool < integer < float < complex, among which alone PyTorch promotes a 0-d tensor."""
-    return 3 if dtypes.is_complex(dtype) else 2 if dtypes.is_float(dtype) else 0 if dtypes.is_bool(dtype) else 1
 
 
 def unary(function: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -77,7 +73,7 @@ def scaled(operand: Any, alpha: Any) -> Any:
 def wrapped(number: Any, dtype: Any) -> Any:
     """A number in a dtype: negative ints as the unsigned numbers with their bits, floats without fractions for ints."""
     kind = canonical(dtype)
-    if isinstance(number, float) and category(kind) == 1:
+    if isinstance(number, float) and dtypes.kind_rank(kind) == 1:
         number = int(number)
     if isinstance(number, int) and number < 0 and kind.kind == "u":
         return number % (1 << 8 * kind.itemsize)
@@ -91,7 +87,7 @@ def cast(result: Any, dtype: Any) -> Any:
 
 def sum_dtype(self: Any, dtype: Any) -> Any:
     """The dtype of sums and products: that which is asked for, else int64 of integers and bools."""
-    return dtypes.int64 if dtype is None and category(self.dtype) < 2 else dtype
+    return dtypes.int64 if dtype is None and dtypes.kind_rank(self.dtype) < 2 else dtype
 
 
 def is_bool(operand: Any) -> bool:
@@ -107,7 +103,7 @@ def is_complex(operand: Any) -> bool:
 def is_integral(operand: Any) -> bool:
     """Whether an operand is an integer or a bool, or a tensor of them."""
     if isinstance(operand, Tensor):
-        return category(operand.dtype) < 2
+        return dtypes.kind_rank(operand.dtype) < 2
     return not isinstance(operand, float | complex)
 
 
@@ -135,7 +131,7 @@ def with_an_axis(operator: Callable[..., Any]) -> Callable[..., Any]:
 
 def factors(self: Any, **numbers: Any) -> dict[str, Any]:
     """Numbers by which tensors of a dtype are scaled, as ints where it has no fractions."""
-    integral = category(self.dtype) < 2
+    integral = dtypes.kind_rank(self.dtype) < 2
     return {name: wrapped(x, self.dtype) if integral else x for name, x in numbers.items()}
 
 
@@ -296,11 +292,7 @@ def spectral_factor(sizes: Any, normalization: int) -> float:
 
 def strided(self: Any, size: Any, stride: Any, offset: Any) -> Any:
     """Elements of a tensor that lies in rows one after another, at ``offset`` plus multiples of the strides."""
-    positions: Any = fn.full((), offset, dtype=dtypes.int64)
-    for axis, (count, step) in enumerate(zip(size, stride, strict=True)):
-        places = fn.multiply(fn.arange(count), step)
-        positions = fn.add(positions, fn.reshape(places, (-1,) + (1,) * (len(size) - axis - 1)))
-    return fn.take(fn.ravel(self), positions)
+    return fn.take(fn.ravel(self), storage_positions(size, stride, offset))
 
 
 def count_of(sizes: Any) -> Any:

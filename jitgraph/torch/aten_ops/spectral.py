@@ -107,7 +107,7 @@ def stft_center(
     return_complex=None,
     align_to_window=None,
 ):
-    in_complex = operands.category(self.dtype) == 3 if return_complex is None else return_complex
+    in_complex = operands.is_complex(self) if return_complex is None else return_complex
     return spectra.stft(
         self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex=in_complex
     )

@@ -39,7 +39,38 @@ def _factor_of_precision(precision: Any) -> Any:
     return solved_lower(upper, eye)
 
 
-class MultivariateNormal(Distribution):
+class _OfCovariance(Distribution):
+    """What has a covariance matrix, or in its place the inverse or the Cholesky factor."""
+
+    _given: str
+
+    def _take(self, refusal: str, **matrices: Any) -> Any:
+        """The one matrix that there is, whose name is noted; ValueError with this text for none and for more."""
+        given = [name for name, matrix in matrices.items() if matrix is not None]
+        if len(given) != 1:
+            raise ValueError(refusal)
+        (self._given,) = given
+        return matrices[self._given]
+
+    @Lazy
+    def scale_tril(self: Any) -> Any:
+        """The Cholesky factor of the covariance."""
+        if self._given == "covariance_matrix":
+            return torch.linalg.cholesky(self.covariance_matrix)
+        return _factor_of_precision(self.precision_matrix)
+
+    @Lazy
+    def covariance_matrix(self: Any) -> Any:
+        """The covariance matrix."""
+        return self.scale_tril @ self.scale_tril.mT
+
+    @Lazy
+    def precision_matrix(self: Any) -> Any:
+        """The inverse of the covariance matrix."""
+        return torch.linalg.inv(self.covariance_matrix)
+
+
+class MultivariateNormal(_OfCovariance):
     """Normal vectors of this mean, and covariance matrix, or precision, or Cholesky factor of the covariance."""
 
     has_rsample = True
@@ -61,13 +92,10 @@ class MultivariateNormal(Distribution):
     ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = {
-            "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril,
-        }  # fmt: skip
-        given = {name: x for name, x in given.items() if x is not None}
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        ((self._given, matrix),) = given.items()
+        matrix = self._take(
+            "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.",
+            covariance_matrix=covariance_matrix, precision_matrix=precision_matrix, scale_tril=scale_tril,
+        )  # fmt: skip
         if matrix.dim() < 2:
             raise ValueError(f"{self._given} must be at least two-dimensional, with optional leading batch dimensions")
         batch = torch.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
@@ -75,23 +103,6 @@ class MultivariateNormal(Distribution):
         self.loc = loc.expand((*batch, n))
         vars(self)[self._given] = matrix.expand((*batch, n, n))
         super().__init__(batch, (n,), validate_args=validate_args)
-
-    @Lazy
-    def scale_tril(self: Any) -> Any:
-        """The Cholesky factor of the covariance."""
-        if self._given == "covariance_matrix":
-            return torch.linalg.cholesky(self.covariance_matrix)
-        return _factor_of_precision(self.precision_matrix)
-
-    @Lazy
-    def covariance_matrix(self: Any) -> Any:
-        """The covariance matrix."""
-        return self.scale_tril @ self.scale_tril.mT
-
-    @Lazy
-    def precision_matrix(self: Any) -> Any:
-        """The inverse of the covariance matrix."""
-        return torch.linalg.inv(self.covariance_matrix)
 
     @property
     def mean(self) -> Any:
@@ -213,7 +224,7 @@ class LowRankMultivariateNormal(Distribution):
         return 0.5 * (self.event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._log_det())
 
 
-class Wishart(ExponentialFamily):
+class Wishart(ExponentialFamily, _OfCovariance):
     """Positive definite matrices: sums of ``df`` outer products of normal vectors, by Bartlett's decomposition."""
 
     has_rsample = True
@@ -233,13 +244,10 @@ class Wishart(ExponentialFamily):
         scale_tril: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = {
-            "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril,
-        }  # fmt: skip
-        given = {name: x for name, x in given.items() if x is not None}
-        if len(given) != 1:
-            raise ValueError("Expected exactly one of covariance_matrix or precision_matrix or scale_tril.")
-        ((self._given, matrix),) = given.items()
+        matrix = self._take(
+            "Expected exactly one of covariance_matrix or precision_matrix or scale_tril.",
+            covariance_matrix=covariance_matrix, precision_matrix=precision_matrix, scale_tril=scale_tril,
+        )  # fmt: skip
         if matrix.dim() < 2:
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
         df = df if isinstance(df, torch.Tensor) else torch.tensor(float(df), dtype=matrix.dtype)
@@ -250,10 +258,6 @@ class Wishart(ExponentialFamily):
         if bool((self.df <= n - 1).any()):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
         super().__init__(batch, (n, n), validate_args=validate_args)
-
-    scale_tril = Lazy(MultivariateNormal.__dict__["scale_tril"]._function)
-    covariance_matrix = Lazy(MultivariateNormal.__dict__["covariance_matrix"]._function)
-    precision_matrix = Lazy(MultivariateNormal.__dict__["precision_matrix"]._function)
 
     @property
     def mean(self) -> Any:

@@ -427,7 +427,26 @@ class LogitRelaxedBernoulli(_OfProbability):
         return {"temperature": self.temperature}
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class _Relaxed(TransformedDistribution):
+    """A relaxed discrete distribution: its parameters are those of the distribution that is transformed."""
+
+    @property
+    def temperature(self) -> Any:
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Any:
+        """The logits, or of categories the logarithms of the probabilities."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Any:
+        """The probabilities."""
+        return self.base_dist.probs
+
+
+class RelaxedBernoulli(_Relaxed):
     """Numbers between 0 and 1, near its ends where the temperature is low."""
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -439,21 +458,6 @@ class RelaxedBernoulli(TransformedDistribution):
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        """log(p / (1 - p))."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        """The probability."""
-        return self.base_dist.probs
 
 
 class ExpRelaxedCategorical(Distribution):
@@ -506,7 +510,7 @@ class ExpRelaxedCategorical(Distribution):
         return ExpRelaxedCategorical(self.temperature, **grown, validate_args=False)
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(_Relaxed):
     """Numbers that sum to 1, near a corner where the temperature is low."""
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -518,21 +522,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        """The logarithms of the probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self.base_dist.probs
 
 
 class MixtureSameFamily(Distribution):

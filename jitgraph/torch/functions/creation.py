@@ -169,6 +169,12 @@ def to_dlpack(input: Any) -> Any:
     return input.__dlpack__()
 
 
+def kind_and_device(like: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
+    """The dtype and the device that are asked for, those of a tensor where none is."""
+    own = like._static
+    return own.type.dtype if dtype is None else jg_dtype(dtype), own.device if device is None else target(device)
+
+
 def _filled(name: str, make: Callable[..., Any]) -> Any:
     """A function that makes a tensor of one number."""
 
@@ -269,8 +275,7 @@ def full_like(
     memory_format: Any = None,
 ) -> Any:
     """A number everywhere, in the shape and dtype of another tensor."""
-    kind = input._static.type.dtype if dtype is None else jg_dtype(dtype)
-    where = input._static.device if device is None else target(device)
+    kind, where = kind_and_device(input, dtype, device)
     number = operands.wrapped(fill_value, kind)
     return jg.full(tuple(input.shape), number, dtype=kind, device=where, requires_grad=requires_grad)
 

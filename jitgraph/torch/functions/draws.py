@@ -10,7 +10,7 @@ from jitgraph.dtypes import canonical as jg_dtype
 from jitgraph.tensor import lifting
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch.adapters import torch_function, with_out
-from jitgraph.torch.functions.creation import dtype_or_default, named_sizes
+from jitgraph.torch.functions.creation import dtype_or_default, kind_and_device, named_sizes
 from jitgraph.torch.metadata import target
 
 
@@ -60,8 +60,7 @@ def _by_tensor(name: str) -> Any:
         pin_memory: bool = False,
         memory_format: Any = None,
     ) -> Any:
-        kind = input._static.type.dtype if dtype is None else jg_dtype(dtype)
-        where = input._static.device if device is None else target(device)
+        kind, where = kind_and_device(input, dtype, device)
         result = _drawn(name, tuple(input.shape), kind, generator, where)
         return result.requires_grad_() if requires_grad else result
 
@@ -131,8 +130,7 @@ def randint_like(
         low, high = bounds
     elif bounds:
         low, high = (low, bounds[0]) if high is None else (bounds[0], high)
-    kind = input._static.type.dtype if dtype is None else jg_dtype(dtype)
-    where = input._static.device if device is None else target(device)
+    kind, where = kind_and_device(input, dtype, device)
     result = integers(int(low), int(high), tuple(input.shape), kind, generator, where)
     return result.requires_grad_() if requires_grad else result
 

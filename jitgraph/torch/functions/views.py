@@ -9,7 +9,7 @@ from typing import Any
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.torch.adapters import torch_function
-from jitgraph.torch.layouts import axis_of, contiguous_strides, is_contiguous
+from jitgraph.torch.layouts import axis_of, contiguous_strides, is_contiguous, storage_positions
 from jitgraph.torch.scalar_types import dtype as dtype_class
 from jitgraph.torch.tensors import (
     Tensor,
@@ -482,20 +482,13 @@ def _strided(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset
             f"storage of {base.numel()} elements"
         )
 
-    def places() -> Any:
-        result = jg.full((1,) * len(shape), offset, dtype=jg.int64)
-        for axis, (count, stride) in enumerate(zip(shape, strides, strict=True)):
-            along = [count if other == axis else 1 for other in range(len(shape))]
-            result = result + jg.reshape(jg.arange(count, dtype=jg.int64) * stride, tuple(along))
-        return result
-
-    taken = {0} if 0 in shape else _distinct(shape, strides)
-    apply = lambda t: jg.take(jg.reshape(t, (-1,)), places())
+    positions = lambda: storage_positions(shape, strides, offset)
+    apply = lambda t: jg.take(jg.reshape(t, (-1,)), positions())
     put = lambda t, new: jg.reshape(
-        jg.Tensor.__getitem__(_set(jg.reshape(t, (-1,)), jg.reshape(places(), (-1,)), jg.reshape(new, (-1,))), ...),
-        tuple(t.shape),
+        _set(jg.reshape(t, (-1,)), jg.reshape(positions(), (-1,)), jg.reshape(new, (-1,))), tuple(t.shape)
     )
-    view = view_of(base, ViewStep("as_strided", apply, put if taken else None), (offset, strides))
+    is_written = 0 in shape or _distinct(shape, strides)
+    view = view_of(base, ViewStep("as_strided", apply, put if is_written else None), (offset, strides))
     if not x.requires_grad and base.requires_grad:
         return detached(view)
     return view

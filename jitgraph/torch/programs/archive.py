@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import zipfile
 from collections.abc import Mapping
@@ -14,10 +13,10 @@ import numpy as np
 from jitgraph.errors import LoadError
 from jitgraph.torch.programs import document
 from jitgraph.torch.programs.program import Program
+from jitgraph.torch.stored_elements import part_of, require_within
 
 _FORMAT: Final = "archive_format"
 _LARGEST_TEXT: Final = 1 << 30
-_LARGEST_REPEATED: Final = 1 << 24  # elements of a tensor that repeats those of its storage
 
 Array = np.ndarray[Any, Any]
 
@@ -141,16 +140,9 @@ def _placed(
     storage: bytes, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, name: str
 ) -> Array:
     """The elements of a tensor in its storage, as an array of its own."""
-    if len(shape) != len(strides) or len(shape) > 64:
-        raise LoadError(f"{name} has {len(shape)} sizes and {len(strides)} strides")
-    count, length = math.prod(shape), len(storage) // dtype.itemsize
-    last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) if count else 0
-    if last >= max(length, 1) or (count and not length) or count > max(length, _LARGEST_REPEATED):
-        raise LoadError(f"{name} lies outside of its storage")
-    elements = np.frombuffer(storage, dtype, length)
-    steps = tuple(stride * dtype.itemsize for stride in strides)
-    view = np.lib.stride_tricks.as_strided(elements[offset:], shape, steps) if count else np.empty(shape, dtype)
-    return np.array(view, order="C")
+    elements = np.frombuffer(storage, dtype, len(storage) // dtype.itemsize)
+    require_within(len(elements), shape, strides, offset, lambda text: LoadError(f"{name} is {text}"))
+    return np.array(part_of(elements, shape, strides, offset), order="C") if 0 not in shape else np.empty(shape, dtype)
 
 
 def _require(program: Program, tensors: Mapping[str, Array]) -> None:

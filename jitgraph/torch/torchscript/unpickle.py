@@ -7,7 +7,6 @@ gives, and where they have none to LoadError. Where a tensor lies in its storage
 
 from __future__ import annotations
 
-import math
 import struct
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,10 +16,10 @@ import ml_dtypes
 import numpy as np
 
 from jitgraph.errors import LoadError
+from jitgraph.torch.stored_elements import part_of, require_within
 
 _MARK: Final = object()
 _DEEPEST: Final = 1 << 10  # marks that are open at once
-_LARGEST_REPEATED: Final = 1 << 24  # elements of a tensor that repeats those of its storage
 _KEYS: Final = (str, int, float, bool, complex, bytes, type(None))
 
 _STORAGES: Final[Mapping[str, Any]] = {
@@ -436,27 +435,15 @@ def located(
     if not isinstance(storage, Storage):
         raise reader.error("a tensor of what is no storage")
     sizes, strides = tuple(size), tuple(stride)
-    numbers = (offset, *sizes, *strides)
-    if len(sizes) != len(strides) or len(sizes) > 64 or any(type(n) is not int or n < 0 for n in numbers):
-        raise reader.error(f"a tensor with the sizes {sizes} and strides {strides}")
     kind = storage.dtype if dtype is None else np.dtype(dtype)
     available = storage.count * storage.dtype.itemsize // kind.itemsize
-    count = math.prod(sizes)
-    last = offset + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
-    if count > max(available, _LARGEST_REPEATED):
-        raise reader.error(f"a tensor of {count} elements in a storage of {available}")
-    if (count and last >= available) or offset > available:
-        raise reader.error(f"a tensor reaches element {last} of a storage of {available}")
-    if len(sizes) > 32:
-        raise reader.error(f"a tensor of {len(sizes)} dimensions")
-    if not count:
+    require_within(available, sizes, strides, offset, reader.error)
+    if 0 in sizes:
         return np.zeros(sizes, kind), (id(storage), offset, sizes, strides, kind.str)
     values = storage.elements(dtype)
     if len(values) < available:
         raise reader.error("a storage has fewer bytes than its tensors need")
-    array = np.lib.stride_tricks.as_strided(
-        values[offset:], sizes, tuple(step * kind.itemsize for step in strides), writeable=False
-    )
+    array = part_of(values, sizes, strides, offset)
     return array, (id(storage), offset, sizes, strides, kind.str)
 
 

@@ -2,9 +2,10 @@
 
 In a training step the peak stands where the forward part ends and everything that the backward part reads is alive. The
 values alive there are replaced by the cheapest set from which the rest follows by elementwise and movement ops: the
-minimum cut of ``partition.py``. It runs after the last pass that merges equal computations, and before fusion. What the
-copies are computed from, they read behind an ``optimization_barrier`` that waits for the peak: without it fusion would
-put a copy into the early kernel that makes its operand, and the copy would be alive from there on.
+minimum cut of ``partition.py``. It runs after the last pass that merges equal computations, and before fusion. What
+cheap nodes behind the peak, copies or not, read of values before it, they read behind an ``optimization_barrier`` that
+waits for the peak: without it fusion would put them into the early kernel that computes the operand, and their values
+would be alive from there on.
 
 An optimiser's step stands behind the whole backward part, but its arithmetic on a gradient is fused with the gradient,
 and ``step_order.py`` runs that as soon as it can. So liveness is judged in an order in which cheap nodes that outputs
@@ -26,18 +27,21 @@ from jitgraph.passes.rewriter import is_tensor
 
 LEAST_GAIN: Final = 1 << 20  # bytes: below a megabyte, caches hold it all and the work is not worth doing again
 ROUNDS: Final = 4
+OF_CHECKPOINTED: Final = 0.2  # of the peak: where checkpoints cut it, the rest is mostly values that fusion removes
 MOST_SEGMENTS: Final = 60
 
 
 def rematerialise(graph: Graph, target: Target, *, least: int = LEAST_GAIN) -> Graph:
-    """``graph`` with some values computed twice, where the peak of ``live_bytes`` sinks by ``least`` bytes or more.
+    """``graph`` with some values computed twice, where the peak of ``live_bytes`` sinks by ``least`` bytes or more, and
+    in a checkpointed graph by ``OF_CHECKPOINTED`` of it.
 
     Regions stay as they are: those of loops were cut when they were differentiated.
     """
     alive = live_bytes(outputs_early(graph))
     peak = max(alive, default=0)
-    best = graph
-    for _ in range(ROUNDS + _segments(graph)):
+    best, segments = graph, _segments(graph)
+    gain = max(least, OF_CHECKPOINTED * peak) if segments else least
+    for _ in range(ROUNDS + segments):
         if peak < least:
             break
         again = _cut_at_peak(graph, target)
@@ -46,7 +50,7 @@ def rematerialise(graph: Graph, target: Target, *, least: int = LEAST_GAIN) -> G
         if _count_above(high, sunk) >= _count_above(high, alive):
             break
         graph, alive = again, sunk
-        if max(alive, default=0) <= peak - least:
+        if max(alive, default=0) <= peak - gain:
             best, peak = graph, max(alive, default=0)
     return best
 
@@ -150,18 +154,22 @@ def _cut_at_peak(graph: Graph, target: Target) -> Graph:
         *cheapest(producers, producers, crossing, available, lambda value: not is_cheap(producers[value])),
     }
     again = _Again(producers, retained, _anchor([node for node in early if node not in tail]))
-    copies = again.copies
     number = {node: i for i, node in enumerate(old.nodes)}
     numbered: list[tuple[int | None, Node]] = [(number[node], node) for node in early]
     for node in late:
         if node in tail:
             numbered.append((number[node], node))
             continue
+        before: list[Node] = []
+        inputs: list[Value] = []
         for value in node.inputs:
             if value in producers:
-                numbered.extend((None, copy) for copy in again.computed(value))
-        inputs = tuple(copies.get(value, value) for value in node.inputs)
-        numbered.append((number[node], replace(node, inputs=inputs)))
+                before += again.computed(value)
+            # fusion would move a cheap reader of an early value to the kernel that computes the value
+            is_early = value in producers and is_cheap(node)
+            inputs.append(again.operand(value, node, before) if is_early else again.copies.get(value, value))
+        numbered.extend((None, copy) for copy in before)
+        numbered.append((number[node], replace(node, inputs=tuple(inputs))))
     return dce(
         replace(graph, nodes=tuple(_in_order(numbered))), target
     )  # what only late nodes read, which read a copy now
@@ -212,14 +220,17 @@ class _Again:
                 pending.extend(missing)
                 continue
             outputs = tuple(Value(output.type, output.hint) for output in node.outputs)
-            inputs = tuple([self._operand(v, node, nodes) for v in node.inputs])
+            inputs = tuple([self.operand(v, node, nodes) for v in node.inputs])
             self.copies.update(zip(node.outputs, outputs, strict=True))
             nodes.append(replace(node, inputs=inputs, outputs=outputs))
             pending.pop()
         return nodes
 
-    def _operand(self, value: Value, reader: Node, nodes: list[Node]) -> Value:
-        """What a copy of ``reader`` reads for ``value``: a copy, or what is kept, after the peak."""
+    def operand(self, value: Value, reader: Node, nodes: list[Node]) -> Value:
+        """What ``reader``, behind the peak, reads for ``value``: its copy, or the value itself behind a barrier.
+
+        A barrier that is new is added to ``nodes``.
+        """
         if value in self.copies:
             return self.copies[value]
         if self.anchor is None or value is self.anchor or not is_tensor(value):

@@ -94,23 +94,31 @@ def arena(
 
 @pytest.mark.parametrize(
     ("net", "fraction"),
-    [
-        (mlp(1), 1.0),  # a block's input is what a plain gradient of it saves, too
-        (mlp(2), 0.8),
-        (mlp(2, drop=0.1), 0.8),
-        (mlp(4), 0.75),
-        (encoder(0.0), 0.5),
-        (encoder(0.1), 0.6),
-        (scanned, 0.6),
-    ],
-    ids=["layers", "pairs", "pairs_dropout", "segments", "encoder", "encoder_dropout", "scan"],
+    [(encoder(0.0), 0.5), (encoder(0.1), 0.52), (scanned, 0.6)],
+    ids=["encoder", "encoder_dropout", "scan"],
 )
 def test_a_checkpointed_step_takes_a_fraction_of_the_memory(net: Net, fraction: float) -> None:
     assert arena(net, checkpointed=True) <= fraction * arena(net, checkpointed=False)
 
 
+@pytest.mark.parametrize("drop", [0.0, 0.1])
+@pytest.mark.parametrize("layers", [1, 2, 3, 4, 6])
+def test_a_checkpointed_step_saves_what_its_blocks_read(layers: int, drop: float) -> None:
+    """The blocks' inputs and what the gradients of one block read, all of one size, and two of that size at work."""
+    activation = 2048 * WIDTH * 4
+    inputs = 12 // layers
+    assert arena(mlp(layers, drop), checkpointed=True) <= (inputs + layers + 2.1) * activation
+
+
+@pytest.mark.parametrize("drop", [0.0, 0.1])
+def test_a_plain_step_saves_one_activation_of_each_layer(drop: float) -> None:
+    """What enters the GELU: what leaves it, and what its gradient takes of it, are computed again."""
+    activation = 2048 * WIDTH * 4
+    assert arena(mlp(1, drop), checkpointed=False) <= (12 + 3.1) * activation
+
+
 @pytest.mark.parametrize("optimizer", [jg.optim.SGD, jg.optim.Adam])
-@pytest.mark.parametrize(("width", "rows"), [(WIDTH, 2048), (256, 512), (512, 64)])
+@pytest.mark.parametrize(("width", "rows"), [(WIDTH, 2048), (256, 512), (512, 64), (384, 128)])
 def test_the_optimizers_step_does_not_add_to_the_peak(optimizer: Any, width: int, rows: int) -> None:
     """Nor do the gradients of large weights, kept for the caller or not: each is fused with its update."""
     net, weight = mlp(2, width=width, rows=rows), 4 * width * width

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -395,8 +397,24 @@ def test_sources_are_looked_at_where_modules_were_imported(tmp_path: Path, monke
     assert own.unchanged()
     own.started = 1  # every file is later
     assert own.unchanged() and own.unchanged("")
-    monkeypatch.setitem(sys.modules, "jitgraph.late", sys)
+    knowing = types.ModuleType("jitgraph.knowing")
+    knowing.__getattr__ = lambda name: []  # type: ignore[method-assign]
+    monkeypatch.setitem(sys.modules, "jitgraph.knowing", knowing)
+    assert {*sources._folders({"jitgraph.knowing", "jitgraph.ir.graph", "jitgraph.ir"}, "")} == {"", "ir"}
     assert not own.unchanged()
+
+
+def test_every_module_that_can_be_imported_lies_where_sources_are_looked_for() -> None:
+    names = [found.name for found in pkgutil.walk_packages(jg.__path__, "jitgraph.") if "__main__" not in found.name]
+    script = f"""
+import importlib
+from jitgraph.runtime import sources
+assert sources.OWN.unchanged()
+for name in {names}:
+    importlib.import_module(name)
+    assert sources.OWN.unchanged(), name
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_sources_that_changed_meanwhile_keep_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,6 +429,7 @@ def test_sources_that_changed_meanwhile_keep_nothing(folder: Path, monkeypatch: 
 PROGRAM = """
 import sys
 import time
+import types
 import numpy as np
 import jitgraph as jg
 

@@ -56,9 +56,11 @@ def store(entry: TraceEntry, specialisation: Specialisation) -> None:
         config.log("cache", f"trace of {name}: not kept, {error}")
         return
     number = int(time.time()) % MOST if entry.free is None else entry.free
-    if sources.OWN.unchanged():
-        entry.cache.store(entry.entry(number), content)
-        config.log("cache", f"trace {number + 1} of {name}: kept")
+    if not sources.OWN.unchanged():
+        config.log("cache", f"trace of {name}: not kept, jitgraph's sources have changed since this process began")
+        return
+    entry.cache.store(entry.entry(number), content)
+    config.log("cache", f"trace {number + 1} of {name}: kept")
 
 
 def _written(entry: TraceEntry, specialisation: Specialisation) -> bytes:

@@ -9,6 +9,8 @@ from jitgraph.torch import nn
 
 def layer(name: str) -> Any:
     """A name of ``torch.nn``, for the ``__getattr__`` of a module of PyTorch's layout."""
+    if name.startswith("__"):  # what import and inspection ask of a module is not torch.nn's
+        raise AttributeError(name)
     return getattr(nn, name)
 
 

@@ -161,6 +161,16 @@ def used_afterwards(x: Any, out: Any) -> Any:
     return out, total
 
 
+def copied_by_each_turn(x: Any, out: Any) -> Any:
+    pattern = jg.roll(out, 1) + x
+    total = x * 0
+    for i in range(x.shape[0]):
+        row = pattern * 1
+        row[i] = total[0]
+        total = total + row
+    return total
+
+
 def returned_twice(x: Any, out: Any) -> Any:
     other = out
     for i in range(x.shape[0]):
@@ -196,7 +206,9 @@ def kept_in_turns(x: Any, out: Any) -> Any:
     return jg.scan(turn, out, jg.arange(x.shape[0]))
 
 
-HAZARDS = [exchanged, used_afterwards, returned_twice, captured, carried_and_captured, kept_in_turns]
+HAZARDS = [
+    exchanged, used_afterwards, copied_by_each_turn, returned_twice, captured, carried_and_captured, kept_in_turns
+]  # fmt: skip
 """Loops in which the old value is wanted after the write, so that some copies stay."""
 
 

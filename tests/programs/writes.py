@@ -33,6 +33,8 @@ SWAPS = (
     "a = a * (a > b) + b * (a <= b)",
     "a = a + b % 3",
     "n = n + s % 5",
+    "a = w * 1",
+    "d = w * 1",
     "c = c * 1",
 )
 LEAVES = ("break", "continue")
@@ -119,7 +121,10 @@ def blocks(draw: Any, depth: int, loops: int) -> list[str]:
 @st.composite
 def programs(draw: Any) -> str:
     """A function of arrays a and b of at least 6, a matrix c of 3 by 4, and an int n."""
-    lines = ["a, b, c, d, s, j = a * 1, b * 1, c * 1, a + 1, 0, 0"]
+    lines = [
+        "a, b, c, d, s, j = a * 1, b * 1, c * 1, a + 1, 0, 0",
+        "w = (b[::-1] + a) % 31",
+    ]  # w is read in loops alone
     for _ in range(draw(st.integers(1, 2))):
         lines += ["for i in range(6):", *indented(draw(blocks(2, 1)))]
     lines += [f"return {RESULT}"]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph.ir.printer import canonical_text
 from tests.tracing.script.test_script_control import agree
 
 X = np.array([0.5, -0.25, 1.0])
@@ -403,6 +404,21 @@ PROGRAMS = (
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_a_program_does_what_it_does_in_python(program: Any) -> None:
     agree(program, FLOATS)
+
+
+def read_before_alone(x: Any, limit: Any) -> Any:
+    row = jg.ones(7)
+    count = row.sum()
+    while x.sum() < limit:
+        if x[0] > 2:
+            row = x * 2
+        x = x + 1
+    return x * count
+
+
+def test_a_variable_that_is_read_before_a_statement_alone_is_no_result_of_it() -> None:
+    text = canonical_text(jg.script(read_before_alone).lower(jg.ones(3), jg.asarray(30.0)).graph)
+    assert "while(" in text and "cond(" in text and "= cond(" not in text
 
 
 # --- recursion ------------------------------------------------------------------------------------------------------

@@ -297,3 +297,68 @@ def test_a_quotient_of_a_negative_size_is_not_taken_for_natural() -> None:
     assert inputs.same(parse_dim("4*(n // 4)"), parse_dim("n"))
     assert inputs.same(parse_dim("3*m*(n % 2)"), 0)
     assert not inputs.same(parse_dim("16*(n // 16)"), parse_dim("n"))
+
+
+TABLE = np.arange(40, dtype=np.float32).reshape(10, 4)
+
+
+def _written(table: Any, n: int, x: Any) -> Any:
+    rows = table + 0
+    rows[:n] = x[0]
+    rows[:n, 1:3] *= 2
+    return rows
+
+
+CUTS: dict[str, Callable[[Any, int, Any], Any]] = {
+    "to n": lambda table, n, x: table[:n],
+    "from n": lambda table, n, x: table[n:],
+    "the last n": lambda table, n, x: table[-n:],
+    "without the last n": lambda table, n, x: table[:-n],
+    "between sizes": lambda table, n, x: table[n : 2 * n],
+    "from a number": lambda table, n, x: table[2:n],
+    "to a number": lambda table, n, x: table[n:7],
+    "to an offset": lambda table, n, x: table[: n - 4],
+    "by steps": lambda table, n, x: table[1:n:2],
+    "two axes": lambda table, n, x: table[:n, :n],
+    "a named size by a number": lambda table, n, x: x[:6],
+    "a named size between numbers": lambda table, n, x: x[3:9:2],
+    "a named size without its last numbers": lambda table, n, x: x[4:-3],
+    "a named size from behind": lambda table, n, x: x[-9:-4],
+    "written": _written,
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_slice_of_a_known_extent_by_a_named_size_is_pythons(name: str) -> None:
+    """Beyond the extent, and on the other side of 0, another recording serves."""
+    f = jg.trace(lambda table, x: CUTS[name](table, x.shape[0], x), dynamic_shapes={"x": {0: "n"}})
+    for size in (6, 3, 10, 1, 5, 14, 11, 7):
+        x = np.linspace(-1, 1, 4 * size, dtype=np.float32).reshape(size, 4)
+        np.testing.assert_array_equal(f(TABLE, x).numpy(), CUTS[name](TABLE.copy(), size, x), err_msg=str(size))
+    assert f.cache_info().misses <= 4
+
+
+def test_a_table_of_positions_is_cut_to_the_length(tmp_path: Path) -> None:
+    """In values, in gradients and in files, which check the length at entry."""
+    table = jg.nn.Parameter(TABLE)
+
+    @jg.trace(dynamic_shapes={"x": {1: "length"}})
+    def f(x: jg.Tensor) -> jg.Tensor:
+        return x + table[None, : x.shape[1]]
+
+    gradient = jg.trace(jg.grad(lambda t, x: jg.sum(t[: x.shape[0]] * x)), dynamic_shapes={"x": {0: "length"}})
+    jg.save(f, tmp_path / "f.jg", example_inputs=(np.zeros((2, 4, 4), np.float32),))
+    saved = loader.load(tmp_path / "f.jg")
+    for length in (4, 10, 1, 7):
+        x = np.linspace(0, 1, 8 * length, dtype=np.float32).reshape(2, length, 4)
+        np.testing.assert_array_equal(f(x).detach().numpy(), x + TABLE[:length])
+        np.testing.assert_array_equal(saved(x), x + TABLE[:length])
+        expected = np.concatenate([x[0], np.zeros((10 - length, 4), np.float32)])
+        np.testing.assert_array_equal(gradient(TABLE, x[0]).numpy(), expected)
+    assert f.cache_info().misses == gradient.cache_info().misses == 1
+    with pytest.raises(Exception, match="10 >= length"):
+        saved(np.zeros((2, 11, 4), np.float32))
+    with pytest.raises(jg.ShapeError, match="sizes length and 10"):
+        f(np.zeros((2, 11, 4), np.float32))
+    graph = f.lower(jg.TensorSpec((2, "length", 4), jg.float32)).graph
+    assert "10 >= length" in str(graph)

@@ -11,7 +11,7 @@ import numpy as np
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.errors import ShapeError
-from jitgraph.ir import dims
+from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ops.matrices import lesser
 from jitgraph.tensor import lifting, scalars
@@ -21,6 +21,7 @@ from jitgraph.tensor.functions.manipulation import chunk, concat, flip, moveaxis
 from jitgraph.tensor.functions.method import array_function, axis_of, method, ordered_axes_of
 from jitgraph.tensor.functions.operands import tensor_like
 from jitgraph.tensor.functions.shapes import expand_dims, reshape, transpose
+from jitgraph.tensor.index_bounds import dim_of
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.scalars import items, listed
 from jitgraph.tensor.tensor import Tensor, wrap
@@ -210,10 +211,10 @@ def narrow(x: TensorLike, axis: int, start: int, length: DimLike) -> Tensor:
     number = axis_of(axis, tensor.ndim, "narrow")
     size = tensor.value.type.shape[number]
     first, count = scalars.python_int(start), scalars.python_int(length)
-    if isinstance(size, int) and isinstance(first, int) and first < 0:
-        first += size
-    known = isinstance(size, int) and isinstance(first, int) and isinstance(count, int)
-    if known and not (0 <= first <= size and 0 <= count <= size - first):
+    if type(first) is int and first < 0:
+        first += tensor.shape[number]
+    known, low, extent = context.constraints(), dim_of(first), dim_of(count)
+    if not (known.at_least(low, 0) and known.at_least(extent, 0) and known.at_least(size, low + extent)):
         raise ShapeError(f"narrow: {length} slices from {start} on do not lie within the {size} of axis {axis}")
     sliced = tensor[(*[slice(None)] * number, slice(first, first + count))]
     return wrap(sliced.value)

@@ -42,6 +42,7 @@ from jitgraph.tensor.functions.reductions import max as max_of
 from jitgraph.tensor.functions.reductions import min as min_of
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.shapes import expand_dims, reshape, squeeze
+from jitgraph.tensor.index_bounds import dim_of
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.scalars import listed
 from jitgraph.tensor.tensor import Tensor, wrap
@@ -463,7 +464,7 @@ def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: bo
     tensor = tensor_like(x)
     number = axis_of(axis, tensor.ndim, "topk")
     size = tensor.value.type.shape[number]
-    if isinstance(size, int) and not 0 <= k <= size:
+    if k < 0 or not context.constraints().at_least(size, dim_of(k)):
         raise ShapeError(f"topk: k={k} does not lie between 0 and the {size} elements along axis {axis}")
     rows = moveaxis(tensor, number, -1)
     length = _block_length(rows, k)

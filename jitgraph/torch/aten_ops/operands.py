@@ -210,7 +210,7 @@ _END: Final = (1 << 63) - 1  # what ATen's slices have where Python's have None
 
 def bounds(start: Any, end: Any, step: Any) -> slice:
     """ATen's slice as Python's."""
-    open_end = end is None or (isinstance(end, int) and end == _END)
+    open_end = end is None or (type(end) is int and end == _END)
     return slice(start, None if open_end else end, step)
 
 

@@ -190,6 +190,28 @@ def gpt() -> Case:
     return GPT(), (torch.randint(0, 30, (2, 6)),)
 
 
+class PositionTable(nn.Module):
+    """Tables of positions and a mask that are cut to the length of the text, as GPTs and encoders have them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.places = nn.Embedding(30, 8), nn.Embedding(12, 8)
+        self.table = nn.Parameter(torch.randn(1, 12, 8))
+        self.register_buffer("mask", torch.tril(torch.ones(12, 12))[None])
+        self.register_buffer("position_ids", torch.arange(12)[None])
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        t = ids.shape[1]
+        x = self.embed(ids) + self.table[:, :t] + self.places(self.position_ids[:, :t])
+        scores = (x @ x.transpose(1, 2)).masked_fill(self.mask[:, :t, :t] == 0, float("-inf"))
+        return scores.softmax(-1) @ x
+
+
+@model
+def position_table() -> Case:
+    return PositionTable(), (torch.randint(0, 30, (2, 6)),)
+
+
 class WaveNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -87,6 +87,20 @@ def test_a_module_is_exported_on_the_way() -> None:
     assert ours.head.weight is ours.wte.weight
 
 
+def test_tables_of_positions_are_cut_to_any_length() -> None:
+    model, (x,) = prepared("position_table")
+    shapes = ({0: torch.export.Dim("rows"), 1: torch.export.Dim("length", max=11)},)
+    program = torch.export.export(model, (x,), dynamic_shapes=shapes)
+    for exported in (program, program.run_decompositions()):
+        ours = jg.from_torch(exported, dynamic_shapes={"ids": {0: "rows", 1: "length"}})
+        for rows, length in ((2, 6), (3, 11), (1, 1), (4, 2)):
+            ids = torch.randint(0, 30, (rows, length))
+            close(ours(ids.numpy()).detach().numpy(), model(ids).detach().numpy(), "result")
+        assert ours.traced.cache_info().misses == 1
+        with pytest.raises(jg.ShapeError, match=r"is at most 11"):
+            ours(np.zeros((2, 12), np.int64))
+
+
 def test_the_decomposed_program_gives_the_same() -> None:
     """Core ATen, of which a program without writes and without layers is made."""
     for name in ("residual_network", "transformer_encoder", "in_place", "u_net", "vae"):

@@ -185,6 +185,8 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {  # the type of the result, the
     "InitializeAllTargetMCs": (None,),
     "InitializeAllTargets": (None,),
     "InitializeNativeAsmParser": (None,),
+    "InitializeNativeAsmPrinter": (None,),
+    "InitializeNativeTarget": (None,),
     "ParseAssembly": (c_void_p, c_void_p, c_char_p, _TEXT),
     "PrintModuleToString": (None, c_void_p, _TEXT),
     "RunNewModulePassManager": (None, c_void_p, c_void_p, c_void_p),
@@ -208,7 +210,7 @@ def folder() -> str:
 
 
 def functions() -> Any:
-    """The functions by name, without the prefix that llvmlite gives them; targets are initialised.
+    """The functions by name, without the prefix that llvmlite gives them; this processor's target is initialised.
 
     MemoryError where a limit on memory leaves no room for the library.
     """
@@ -232,8 +234,8 @@ def _load() -> Any:
         function = getattr(library, f"LLVMPY_{name}")
         function.restype, function.argtypes = result, arguments
         setattr(api, name, function)
-    for part in "TargetInfos", "Targets", "TargetMCs", "AsmPrinters":
-        getattr(api, f"InitializeAll{part}")()
+    api.InitializeNativeTarget()
+    api.InitializeNativeAsmPrinter()
     api.InitializeNativeAsmParser()  # for inline assembly
     return api
 
@@ -290,26 +292,7 @@ _machines: dict[tuple[Processor, int], list[Any]] = {}  # those that nobody uses
 _lock = forks.lock()
 _started = threading.Lock()  # taken for good by the first who starts LLVM
 
-# A loop over vectors, for which LLVM makes most of the tables that it makes once a process.
-_FIRST: Final = """
-define i32 @entry(ptr %from, ptr %to, i64 %count) {
-start:
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %start ], [ %next, %loop ]
-  %read = getelementptr float, ptr %from, i64 %i
-  %x = load <8 x float>, ptr %read, align 4
-  %y = call <8 x float> @llvm.sqrt.v8f32(<8 x float> %x)
-  %z = fadd <8 x float> %y, splat (float 1.0)
-  %write = getelementptr float, ptr %to, i64 %i
-  store <8 x float> %z, ptr %write, align 4
-  %next = add i64 %i, 8
-  %more = icmp slt i64 %next, %count
-  br i1 %more, label %loop, label %done
-done:
-  ret i32 0
-}
-"""
+_EMPTY: Final = "define void @entry() {\n  ret void\n}\n"
 
 
 class Unit(NamedTuple):
@@ -332,8 +315,7 @@ def start(name: str) -> None:
 
 
 def _start(target: Target) -> None:
-    for hot in True, False:
-        assemble_unit(Unit(_FIRST, hot), target)
+    assemble_unit(Unit(_EMPTY, hot=True), target)  # LLVM makes most of the tables for it that it makes once a process
 
 
 def _processor(name: str) -> Processor:
@@ -357,13 +339,22 @@ def _target_machine(processor: Processor, level: int = _OPTIMISE) -> Iterator[An
 
 
 def _new_machine(processor: Processor, level: int) -> Any:
-    llvm = functions()
     triple, cpu, features = (text.encode() for text in processor)
-    with returned_text() as message:
-        target = llvm.GetTargetFromTriple(triple, message.pointer)
-        if not target:
-            raise RuntimeError(f"LLVM has no target {processor.triple}: {message}")
-    return llvm.CreateTargetMachine(target, triple, cpu, features, level, b"pic", b"small", 0, 0, b"")
+    return functions().CreateTargetMachine(_target(triple), triple, cpu, features, level, b"pic", b"small", 0, 0, b"")
+
+
+def _target(triple: bytes) -> Any:
+    """The target of a triple; RuntimeError where there is none. Others than this processor's are initialised for it."""
+    llvm = functions()
+    for parts in (), ("TargetInfos", "Targets", "TargetMCs", "AsmPrinters"):
+        for part in parts:
+            getattr(llvm, f"InitializeAll{part}")()
+        with returned_text() as message:
+            target = llvm.GetTargetFromTriple(triple, message.pointer)
+            fault = str(message)
+        if target:
+            return target
+    raise RuntimeError(f"LLVM has no target {triple.decode()}: {fault}")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ places.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from reprlib import recursive_repr
 from types import CodeType, FunctionType
 from typing import Any, Final
@@ -16,24 +16,35 @@ from typing import Any, Final
 _CODE: Final[dict[str, CodeType]] = {}
 _FILE: Final = "<jitgraph records>"  # which traces do not follow
 
-Maker = Callable[[], Callable[..., Any]]
+
+class AtFirstUse:
+    """Stands for a method of a class in its body, makes the real one when it is first looked up, and gives way to it.
+
+    ``make`` makes it of the class and its fields. There are a thousand methods, and a closure for each is ten objects.
+    """
+
+    __slots__ = ("_cls", "_fields", "_make", "_name")
+
+    def __init__(self, make: Callable[[Any, Any], Any], fields: Any) -> None:
+        self._make, self._fields = make, fields
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self._cls, self._name = owner, name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        method = self._make(self._cls, self._fields)
+        method.__qualname__ = f"{self._cls.__qualname__}.{self._name}"
+        method.__module__ = self._cls.__module__
+        if vars(self._cls).get(self._name) is self:
+            setattr(self._cls, self._name, method)
+        return method.__get__(instance, owner)
 
 
-def at_first_call(cls: Any, name: str, make: Maker) -> Callable[..., Any]:
-    """A method that makes the real one, puts it into its own place, and goes on there."""
-
-    def stub(*args: Any, **kwargs: Any) -> Any:
-        method = make()
-        method.__qualname__ = f"{cls.__qualname__}.{name}"
-        method.__module__ = cls.__module__
-        if vars(cls).get(name) is stub:
-            setattr(cls, name, method)
-        return method(*args, **kwargs)
-
-    return stub
+Fields = Mapping[str, "dataclasses.Field[Any]"]
+"""The fields of a data class by name."""
 
 
-def _function(text: str, fields: Sequence[str], names: dict[str, Any], defaults: Sequence[Any] = ()) -> Any:
+def _function(text: str, fields: Sequence[str], names: dict[str, Any], defaults: Iterable[Any] = ()) -> Any:
     """The function that ``text`` defines, where ``_0`` stands for the first field, and so on."""
     if text not in _CODE:
         (_CODE[text],) = [part for part in compile(text, _FILE, "exec").co_consts if isinstance(part, CodeType)]
@@ -47,23 +58,21 @@ def _function(text: str, fields: Sequence[str], names: dict[str, Any], defaults:
     return FunctionType(code, names, code.co_name, tuple(defaults))
 
 
-def tuple_new(fields: Sequence[str], defaults: Mapping[str, Any]) -> Any:
+def tuple_new(cls: Any, fields: Sequence[str]) -> Any:
     """``__new__`` of a class of tuples; fields with defaults come last."""
     parameters = "".join(f"_{number}, " for number in range(len(fields)))
     text = f"def __new__(_cls, {parameters}): return _tuple(_cls, ({parameters}))"
-    return _function(
-        text, fields, {"_tuple": tuple.__new__}, [defaults[field] for field in fields if field in defaults]
-    )
+    return _function(text, fields, {"_tuple": tuple.__new__}, cls._field_defaults.values())
 
 
-def init(cls: Any, fields: Sequence[dataclasses.Field[Any]], frozen: bool) -> Any:
+def init(cls: Any, fields: Fields) -> Any:
     """``__init__`` of a data class; TypeError where a field without a default follows one that has a default."""
-    missing = dataclasses.MISSING
+    missing, frozen = dataclasses.MISSING, cls.__dataclass_params__.frozen
     names: dict[str, Any] = {"_set": object.__setattr__, "_MISSING": missing}
     positional, keyword, body = ["self"], [], ["    pass"]
     defaults: list[Any] = []
     keyword_defaults: dict[str, Any] = {}
-    for number, field in enumerate(fields):
+    for number, field in enumerate(fields.values()):
         value, default = f"_{number}", field.default
         if default is missing and field.default_factory is not missing:
             names[f"_factory{number}"] = field.default_factory
@@ -82,7 +91,7 @@ def init(cls: Any, fields: Sequence[dataclasses.Field[Any]], frozen: bool) -> An
         body.append("    self.__post_init__()")
     parameters = ", ".join([*positional, "*", *keyword] if keyword else positional)
     text = "\n".join([f"def __init__({parameters}):", *body])
-    method = _function(text, [field.name for field in fields], names, defaults)
+    method = _function(text, tuple(fields), names, defaults)
     method.__kwdefaults__ = keyword_defaults or None
     return method
 
@@ -91,24 +100,49 @@ def _tuple_of(count: int, of: str) -> str:
     return "(" + "".join(f"{of}._{number}, " for number in range(count)) + ")"
 
 
-def equal(fields: Sequence[str]) -> Any:
+def equal(cls: Any, fields: Fields) -> Any:
     """``__eq__`` of a data class."""
-    same = f"{_tuple_of(len(fields), 'self')} == {_tuple_of(len(fields), 'other')}"
+    names = [name for name, field in fields.items() if field.compare]
+    same = f"{_tuple_of(len(names), 'self')} == {_tuple_of(len(names), 'other')}"
     text = f"def __eq__(self, other): return {same} if other.__class__ is self.__class__ else NotImplemented"
-    return _function(text, fields, {})
+    return _function(text, names, {})
 
 
-def hashed(fields: Sequence[str]) -> Any:
+def hashed(cls: Any, fields: Fields) -> Any:
     """``__hash__`` of a data class."""
-    return _function(f"def __hash__(self): return hash({_tuple_of(len(fields), 'self')})", fields, {})
+    names = [name for name, field in fields.items() if (field.compare if field.hash is None else field.hash)]
+    return _function(f"def __hash__(self): return hash({_tuple_of(len(names), 'self')})", names, {})
 
 
-def shown(fields: Sequence[str]) -> Any:
+def shown(cls: Any, fields: Fields) -> Any:
     """``__repr__`` of a data class."""
+    names = [name for name, field in fields.items() if field.repr]
 
     @recursive_repr()
     def __repr__(self: Any) -> str:  # noqa: N807
-        values = ", ".join([f"{field}={getattr(self, field)!r}" for field in fields])
+        values = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
         return f"{self.__class__.__qualname__}({values})"
 
     return __repr__
+
+
+def frozen_set(cls: Any, fields: Fields) -> Any:
+    """``__setattr__`` of a frozen class."""
+
+    def __setattr__(self: Any, name: str, value: Any) -> None:  # noqa: N807
+        if type(self) is cls or name in fields:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(cls, self).__setattr__(name, value)
+
+    return __setattr__
+
+
+def frozen_delete(cls: Any, fields: Fields) -> Any:
+    """``__delattr__`` of a frozen class."""
+
+    def __delattr__(self: Any, name: str) -> None:  # noqa: N807
+        if type(self) is cls or name in fields:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        super(cls, self).__delattr__(name)
+
+    return __delattr__

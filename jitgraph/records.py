@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from jitgraph.record_code import at_first_call, equal, hashed, init, shown, tuple_new
+from jitgraph.record_code import AtFirstUse, Fields, equal, frozen_delete, frozen_set, hashed, init, shown, tuple_new
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -26,28 +26,17 @@ else:
         def wrap(plain):
             fields = _fields(plain, kw_only)
             plain.__dataclass_fields__ = fields
-            plain.__dataclass_params__ = SimpleNamespace(frozen=frozen, eq=eq)  # for the standard library's subclasses
+            plain.__dataclass_params__ = _PARAMETERS[frozen, eq]
             if "__match_args__" not in vars(plain):
-                plain.__match_args__ = tuple([field.name for field in fields.values() if not field.kw_only])
-            cls = _slotted(plain, fields) if slots else plain
-            names = [field.name for field in fields.values() if field.repr]
-            compared = [field.name for field in fields.values() if field.compare]
-            in_hash = [field.name for field in fields.values() if (field.compare if field.hash is None else field.hash)]
-            implied = {
-                "__init__": at_first_call(cls, "__init__", lambda: init(cls, tuple(fields.values()), frozen)),
-                "__repr__": at_first_call(cls, "__repr__", lambda: shown(names)),
-                "__replace__": lambda self, /, **changes: dataclasses.replace(self, **changes),
-            }
-            if eq:
-                implied["__eq__"] = at_first_call(cls, "__eq__", lambda: equal(compared))
-            if eq and vars(plain).get("__hash__") is None:  # Python puts None there beside an __eq__
-                cls.__hash__ = at_first_call(cls, "__hash__", lambda: hashed(in_hash)) if frozen else None
-            if frozen:
-                implied |= _frozen(cls, set(fields))
+                plain.__match_args__ = tuple([name for name, field in fields.items() if not field.kw_only])
+            implied = _implied(plain, fields, slots)
+            if slots:
+                return _slotted(plain, fields, implied)
             for name, method in implied.items():
-                if name not in vars(plain):
-                    setattr(cls, name, method)
-            return cls
+                setattr(plain, name, method)
+                if isinstance(method, AtFirstUse):
+                    method.__set_name__(plain, name)
+            return plain
 
         return wrap if cls is None else wrap(cls)
 
@@ -67,10 +56,9 @@ else:
                 "__match_args__": fields,
                 "_fields": fields,
                 "_field_defaults": defaults,
+                "__new__": AtFirstUse(tuple_new, fields),
             }
-            new_class = type(name, (tuple,), {**implied, **body})
-            new_class.__new__ = at_first_call(new_class, "__new__", lambda: tuple_new(fields, defaults))
-            return new_class
+            return type(name, (tuple,), {**implied, **body})
 
     class NamedTuple(metaclass=_TupleMaker):
         """The base of classes of tuples with named fields, which is no base of what is made."""
@@ -97,12 +85,30 @@ def _fields(cls: Any, kw_only: bool) -> dict[str, Any]:
     return fields
 
 
-def _slotted(cls: Any, fields: Iterable[str]) -> Any:
-    """The class again, with slots for its fields."""
+def _implied(cls: Any, fields: Fields, slots: bool) -> dict[str, Any]:
+    """The methods that the fields of a class imply and that it does not define."""
+    frozen, eq = cls.__dataclass_params__.frozen, cls.__dataclass_params__.eq
+    own = vars(cls)
+    implied = {"__init__": AtFirstUse(init, fields), "__repr__": AtFirstUse(shown, fields), "__replace__": _replaced}
+    if eq:
+        implied["__eq__"] = AtFirstUse(equal, fields)
+    if frozen:
+        implied["__setattr__"] = AtFirstUse(frozen_set, fields)
+        implied["__delattr__"] = AtFirstUse(frozen_delete, fields)
+        if slots or "__slots__" in own:
+            implied |= {"__getstate__": _state, "__setstate__": _set_state}
+    implied = {name: method for name, method in implied.items() if name not in own}
+    if eq and own.get("__hash__") is None:  # Python puts None there beside an __eq__
+        implied["__hash__"] = AtFirstUse(hashed, fields) if frozen else None
+    return implied
+
+
+def _slotted(cls: Any, fields: Fields, implied: Mapping[str, Any]) -> Any:
+    """The class again, with slots for its fields, and with the methods that these imply."""
     inherited = {slot for base in cls.__mro__[1:-1] for slot in vars(base).get("__slots__", ())}
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__", *fields)}
     body["__slots__"] = tuple([name for name in fields if name not in inherited])
-    new_class = type(cls)(cls.__name__, cls.__bases__, body)
+    new_class = type(cls)(cls.__name__, cls.__bases__, {**body, **implied})
     new_class.__qualname__ = cls.__qualname__
     return new_class
 
@@ -142,25 +148,20 @@ _OF_TUPLES: Final[dict[str, Any]] = {
 }
 
 
-def _frozen(cls: Any, fields: set[str]) -> dict[str, Callable[..., Any]]:
-    def __setattr__(self: Any, name: str, value: Any) -> None:  # noqa: N807
-        if type(self) is cls or name in fields:
-            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
-        super(cls, self).__setattr__(name, value)
+_PARAMETERS: Final = {  # for the standard library's subclasses
+    (frozen, eq): SimpleNamespace(frozen=frozen, eq=eq) for frozen in (False, True) for eq in (False, True)
+}
 
-    def __delattr__(self: Any, name: str) -> None:  # noqa: N807
-        if type(self) is cls or name in fields:
-            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
-        super(cls, self).__delattr__(name)
 
-    def __getstate__(self: Any) -> list[Any]:  # noqa: N807 - copy and pickle must not assign
-        return [getattr(self, field.name) for field in dataclasses.fields(self)]
+def _replaced(self: Any, /, **changes: Any) -> Any:
+    return dataclasses.replace(self, **changes)
 
-    def __setstate__(self: Any, state: list[Any]) -> None:  # noqa: N807
-        for field, value in zip(dataclasses.fields(self), state, strict=True):
-            object.__setattr__(self, field.name, value)
 
-    methods: list[Callable[..., Any]] = [__setattr__, __delattr__]
-    if "__slots__" in vars(cls):
-        methods += [__getstate__, __setstate__]
-    return {method.__name__: method for method in methods}
+def _state(self: Any) -> list[Any]:
+    """What copy and pickle take of a frozen class with slots, to which they must not assign."""
+    return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for field, value in zip(dataclasses.fields(self), state, strict=True):
+        object.__setattr__(self, field.name, value)

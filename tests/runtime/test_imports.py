@@ -86,3 +86,17 @@ del x, y
 young = [[number] for number in range(2000)]
 assert seen[0]() is seen[1]() is None
 """)
+
+
+def test_the_compiler_of_a_first_trace_is_old() -> None:
+    """It is imported while nothing is recorded: what a recording leaves was collected before, and is not among it."""
+    in_child("""
+import gc, os
+os.environ["JITGRAPH_CACHE_DIR"] = "off"
+import jitgraph as jg
+jg.trace(lambda x: x * 2 + 1)(jg.ones(3))
+from jitgraph import compilation
+assert id(vars(compilation)) in {id(each) for each in gc.get_objects(generation=2)}
+young = [len(gc.get_objects(generation=generation)) for generation in (0, 1)]
+assert sum(young) < 3000, young
+""")

@@ -310,9 +310,10 @@ class TracedFunction(_FunctionFields):
                 specialisation = Specialisation(function, structure, keys, plan, ambient, self.compile)
             else:
                 self._found.append(arguments._replace(leaves=()))
-            traced = time.perf_counter()
-            forward = specialisation.forward  # compiled now, under the lock
-            done = time.perf_counter()
+        # A collection here takes what the recording left; the compiler, imported next, is then old for the collector.
+        traced = time.perf_counter()
+        forward = specialisation.forward  # compiled now, under the lock
+        done = time.perf_counter()
         location = Location.of_user()
         self.ledger.append(Retrace(location, why, 1e3 * (traced - start), 1e3 * (done - traced)))
         if profile is not None:

@@ -27,7 +27,7 @@ check: $(STAMP)
 # past Python from the first one.
 LAST_PYTHON = $(lastword $(OTHER_PYTHONS))
 CALLS = tests/tracing tests/runtime tests/optim tests/nn
-PARTS = calls cuda rounds files models gradients scripts arrays captures sizes opinfo mutants $(OTHER_PYTHONS)
+PARTS = calls cuda rounds files models gradients scripts arrays captures sizes opinfo shipped mutants $(OTHER_PYTHONS)
 NIGHT := build/nightly/$(shell git diff --quiet HEAD 2>/dev/null && git rev-parse HEAD || date +%s)
 
 nightly: $(addprefix $(NIGHT)/,$(PARTS))
@@ -87,6 +87,10 @@ TORCH_PYTHON = $(BIN)/python
 $(NIGHT)/opinfo: $(STAMP)  # PyTorch's samples of ops, modules and optimisers, where TORCH_PYTHON has PyTorch
 	@if ! $(TORCH_PYTHON) -c "import torch" 2>/dev/null; then echo "skipped: PyTorch's samples; set TORCH_PYTHON"; exit 0; fi; \
 	set -e; $(TORCH_PYTHON) -m tests.torch.opinfo --what ops,modules,optimizers --samples 2 --check; $(passed)
+
+$(NIGHT)/shipped: $(STAMP)  # PyTorch's models and modules as files for C, and the programs that its packages ship
+	@if ! $(TORCH_PYTHON) -c "import torch" 2>/dev/null; then echo "skipped: programs of PyTorch; set TORCH_PYTHON"; exit 0; fi; \
+	set -e; $(TORCH_PYTHON) -m tests.torch.saved_programs; $(TORCH_PYTHON) -m tests.torch.shipped_programs; $(passed)
 
 $(NIGHT)/mutants: $(STAMP)  # the planted faults
 	$(BIN)/python tests/mutants/run.py

@@ -29,16 +29,15 @@ class ExportedModule(Module):
         self._program = program
         self._names = dict(names)
         self._run = Runner(program)
-        self._locations: tuple[tuple[Module, str], ...] = tuple(
+        entries = [entry for entry in program.inputs if entry.target]
+        for entry in entries:
             _set(self, entry.kind, entry.target, tensors[entry.target], entry.persistent)
-            for entry in program.inputs
-            if entry.target
-        )
+        self._paths = tuple(tuple(entry.target.split(".")) for entry in entries)
         self.traced = trace(_calling(self), dynamic_shapes=_dynamic_shapes(program, names))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The results of the program, operator by operator."""
-        return self._run([getattr(holder, name) for holder, name in self._locations], args, kwargs)
+        return self._run([_at(self, path) for path in self._paths], args, kwargs)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The results of the program by ``traced``; in a trace, and where hooks look on, those of ``forward``."""
@@ -52,8 +51,7 @@ class ExportedModule(Module):
 
     def _tensors(self) -> dict[str, Any]:
         """What the program reads, by PyTorch's names."""
-        targets = [entry.target for entry in self._program.inputs if entry.target]
-        return {target: getattr(holder, name) for target, (holder, name) in zip(targets, self._locations, strict=True)}
+        return {".".join(path): _at(self, path) for path in self._paths}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ExportedModule:
         twin = ExportedModule(self._program, copy.deepcopy(self._tensors(), memo), self._names)
@@ -69,8 +67,15 @@ class ExportedModule(Module):
         return f"{len(self._program.graph.nodes)} operators"
 
 
-def _set(root: Module, kind: str, target: str, tensor: Any, persistent: bool) -> tuple[Module, str]:
-    """Set a tensor at its dotted name, and say where it stands."""
+def _at(module: Any, path: tuple[str, ...]) -> Any:
+    """What stands at a path of names: a trace that goes along it names the state of files so."""
+    for name in path:
+        module = getattr(module, name)
+    return module
+
+
+def _set(root: Module, kind: str, target: str, tensor: Any, persistent: bool) -> None:
+    """Set a tensor at its dotted name."""
     *path, name = target.split(".")
     holder = root
     for part in path:
@@ -85,7 +90,6 @@ def _set(root: Module, kind: str, target: str, tensor: Any, persistent: bool) ->
         holder.register_buffer(name, tensor, persistent)
     else:
         vars(holder)[name] = tensor
-    return holder, name
 
 
 def _calling(module: ExportedModule) -> Callable[..., Any]:

@@ -513,27 +513,32 @@ _PRIM: Final[Mapping[str, Callable[..., Any]]] = {
 # What names meant in older versions of the operator set.
 
 
-def _div_of_version_3(self: Any, other: Any, **kwargs: Any) -> Any:
-    """Before version 4 the quotient of integers was cut to an integer."""
-    divide = _with_dtypes(aten_ops.table()["div"])
+def _div_of_version_3(self: Any, other: Any, *, out: Any = None, **kwargs: Any) -> Any:
+    """Before version 4 the quotient of integers was cut to an integer, unless it was written to a tensor of floats."""
     floats = [
-        dtypes.is_inexact(x.dtype) if isinstance(x, Tensor) else isinstance(x, float | complex) for x in (self, other)
+        dtypes.is_inexact(x.dtype) if isinstance(x, Tensor) else isinstance(x, float | complex)
+        for x in (self, other, out)
     ]
-    if kwargs or any(floats):
-        return divide(self, other, **kwargs)
-    return divide(self, other, rounding_mode="trunc")
+    if not kwargs and not any(floats):
+        kwargs["rounding_mode"] = "trunc"
+    return _written(out, _with_dtypes(aten_ops.table()["div"])(self, other, **kwargs))
 
 
-def _full_of_version_4(size: Any, fill_value: Any, **kwargs: Any) -> Any:
+def _full_of_version_4(size: Any, fill_value: Any, *, out: Any = None, **kwargs: Any) -> Any:
     """Before version 5 a tensor full of an integer or bool was one of floats."""
     if kwargs.get("dtype") is None:
-        kwargs["dtype"] = dtypes.float32
-    return _with_dtypes(aten_ops.table()["full"])(size, fill_value, **kwargs)
+        kwargs["dtype"] = dtypes.float32 if out is None else out.dtype
+    return _written(out, _with_dtypes(aten_ops.table()["full"])(size, fill_value, **kwargs))
 
 
-def _linspace_of_version_7(start: Any, end: Any, steps: Any = None, **kwargs: Any) -> Any:
+def _linspace_of_version_7(start: Any, end: Any, steps: Any = None, *, out: Any = None, **kwargs: Any) -> Any:
     """Before version 8 the number of steps could be left out."""
-    return _with_dtypes(aten_ops.table()["linspace"])(start, end, 100 if steps is None else steps, **kwargs)
+    steps = 100 if steps is None else steps
+    return _written(out, _with_dtypes(aten_ops.table()["linspace"])(start, end, steps, **kwargs))
+
+
+def _written(out: Any, result: Any) -> Any:
+    return result if out is None else written_to(out, result)
 
 
 _OLDER: Final[Mapping[str, tuple[int, Callable[..., Any]]]] = {

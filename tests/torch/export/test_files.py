@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import random
+import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,9 @@ import pytest
 import jitgraph as jg
 from jitgraph.errors import LoadError
 from jitgraph.runtime import loader
+from tests.graphs import needs_native
 from tests.processes import in_child
+from tests.runtime import c_library
 
 FOLDER = Path(__file__).parent / "files"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.pt2"))
@@ -130,6 +133,25 @@ def test_saved_for_the_standalone_loader(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(saved(*args), expected[0], rtol=2e-5, atol=2e-6)
     fewer = [arg[:1] for arg in args]
     np.testing.assert_allclose(saved(*fewer), expected[0][:1], rtol=2e-4, atol=2e-5)
+
+
+@needs_native
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is needed to compile loader.c")
+def test_saved_for_c(tmp_path: Path) -> None:
+    """Results, and the buffers that they write to, by PyTorch's names behind "module."."""
+    library = c_library.Library(tmp_path)
+    for name in ("branches", "cnn", "in_place", "vae"):
+        args, expected = example(name)
+        model = jg.from_torch(FOLDER / f"{name}.pt2")
+        names = {f"module.{key}" for key in model.state_dict()}
+        jg.save(model, tmp_path / f"{name}.jg", example_inputs=tuple(args))
+        assert loader.load(tmp_path / f"{name}.jg").state.keys() <= names
+        in_c = library.load(tmp_path / f"{name}.jg")
+        for own, theirs in zip(in_c(*args), expected, strict=True):
+            np.testing.assert_allclose(own, theirs, rtol=2e-5, atol=2e-6)
+        model(*args)
+        for key, buffer in model.named_buffers():
+            np.testing.assert_array_equal(in_c.state(f"module.{key}"), buffer.numpy(), err_msg=key)
 
 
 def test_pytorch_is_not_imported() -> None:

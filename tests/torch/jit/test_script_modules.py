@@ -209,6 +209,20 @@ def test_operators_mean_what_they_meant_in_their_version(version: int, quotient:
     assert divided.item() == quotient and filled.dtype == full
 
 
+VERSIONS_WITH_OUT = VERSIONS.replace("torch.div(x, y), torch.full([2], 3)", "{}")
+
+
+@pytest.mark.parametrize("dtype", [jg.int64, jg.float32])
+def test_older_operators_write_to_the_tensor_that_they_are_given(dtype: Any) -> None:
+    """A quotient of integers is cut only where integers are written."""
+    out = f"torch.zeros([1], dtype={6 if dtype == jg.float32 else 4})"
+    text = f"torch.div(x, y, out={out}), torch.full([1], 3, out=torch.clone(x))"
+    module = jit.load(archive_of(VERSIONS_WITH_OUT.format(text), {"training": False}, version=3))
+    divided, filled = module(jg.asarray([-7]), jg.asarray([2]))
+    assert (divided.item(), divided.dtype) == ((-3.5, dtype) if dtype == jg.float32 else (-3, dtype))
+    assert (filled.item(), filled.dtype) == (3, jg.int64)
+
+
 ERRORS = """
 class M(Module):
   __parameters__ = []

@@ -83,7 +83,7 @@ def _recording(
     ]
 
     def finish(arguments: tuple[Any, ...], operands: tuple[Any, ...], outputs: list[EagerValue]) -> Any:
-        inputs, value = [*operands], outputs[0]
+        inputs, value = [*operands[: len(positions)]], outputs[0]  # behind them are the kernel's numbers
         for number, position in leaves:  # which get their records here
             inputs[number] = arguments[position].value
         for number, position, dtype in weak:

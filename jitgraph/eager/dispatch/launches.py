@@ -70,7 +70,8 @@ class LaunchTable(NativeTable):
 
         Operands are values, and the result is a tuple of values, unless ``ambient`` is given: then operands are
         tensors under that context, of which those ``required`` require a gradient, and numbers, and the result is a new
-        tensor, or what ``finish(arguments, operands, results)`` makes. Tensors are of the API.
+        tensor, or what ``finish(arguments, operands, results)`` makes, ``numbers`` among its operands. Tensors are of
+        the API.
         """
         require_plain(entry, plan)
         program = Program(len(arguments))

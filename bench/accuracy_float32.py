@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph.ops import gamma_functions, inverse_erf
+from jitgraph.ops import gamma_functions
 from jitgraph.ops.math_functions.functions import FUNCTIONS
 from jitgraph.ops.scalar_numpy import NumpyScalars
+from jitgraph.ops.transcendental import inverse_erf
 from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.codegen.native_kernels import Native, schedule_of
 
@@ -40,7 +41,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
     "lgamma": np.vectorize(gamma_functions.lgamma_of, otypes=[np.float64]),
     "digamma": np.vectorize(gamma_functions.digamma_of, otypes=[np.float64]),
-    "erfinv": np.vectorize(inverse_erf.erfinv, otypes=[np.float64]),
+    "erfinv": np.vectorize(inverse_erf, otypes=[np.float64]),
     "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
 }
 

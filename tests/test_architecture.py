@@ -30,7 +30,7 @@ LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     (0, r"runtime(\.loader(\..*)?)?"),
     (
         1,
-        r"runtime\..*|errors|config|dtypes|foreign|tree|location|own_code|records|record_code|once|migration_hints"
+        r"runtime\..*|errors|config|dtypes|foreign|tree|location|own_code|records|once|migration_hints"
         r"|foreign_files",
     ),
     (2, r"ir(\..*)?"),

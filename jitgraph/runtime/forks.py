@@ -6,7 +6,7 @@ about to finish stays half made. So
 - every lock of the package is a ``lock()``: in the child it is free again unless the forking thread holds it itself;
 - a fork waits for what the child could not do without: locks that are ``awaited``, and ``whole()`` blocks, in which a
   thread imports modules or is inside a native library whose own locks nobody else can renew; and for imports of any
-  other kind (``module_locks``);
+  other kind;
 - ``unfinished(put_back)`` says how the child undoes what another thread has begun.
 
 Locks may be entered again by their own thread, since a signal handler or a finaliser may run while one is held.
@@ -14,6 +14,7 @@ Locks may be entered again by their own thread, since a signal handler or a fina
 
 from __future__ import annotations
 
+import importlib
 import threading
 import time
 import weakref
@@ -22,13 +23,21 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-from jitgraph.runtime import module_locks, system
+from jitgraph.runtime import system
+
+try:
+    import _imp
+except ImportError:  # pragma: no cover - an interpreter without CPython's import system
+    _imp = None  # type: ignore[assignment]
 
 PATIENCE: Final = 1.0
 """Seconds that a fork waits for awaited locks: a thread may be in a native loop that never ends."""
 
 PATIENCE_FOR_LIBRARIES: Final = 60.0
 """Seconds that a fork waits for ``whole`` blocks, which end by themselves."""
+
+PATIENCE_FOR_IMPORTS: Final = 1.0
+"""Seconds that a fork waits for imports of modules other than ours and those that ours need."""
 
 
 class Living:
@@ -121,13 +130,69 @@ _gate: Final = lock()  # held by a fork: nobody enters a ``whole`` block
 _forking: Final = lock()
 
 
+# ----------------------------------------------------------------------
+# The locks of Python's import system.
+#
+# Each module has a lock while a thread imports it. In a child that another thread forks meanwhile the lock stays taken
+# and the module half made: whoever imports it there waits for ever. So a fork waits until no other thread imports, and
+# has the lock under which locks of modules are made until it is done. A module whose import does not end (a program
+# that runs as an import) is not waited for twice.
+
+_OURS: Final = ("jitgraph", "llvmlite", "networkx", "numpy", "ml_dtypes", "safetensors")
+_endless: Final[dict[int, Any]] = {}  # by identity, locks that were waited for in vain
+_since: Final[dict[int, float]] = {}  # when the fork that is under way first saw a lock taken
+
+
+def _hold_imports() -> bool:
+    """Let no thread begin an import; False, and nothing is taken, while one that is worth the wait is under way."""
+    if _imp is None:
+        return True
+    _imp.acquire_lock()
+    now, waits = time.monotonic(), False
+    for name, lock in _of_other_threads():
+        key = id(lock)
+        if _endless.get(key) is lock:
+            continue
+        begun = _since.setdefault(key, now)
+        if now - begun > (PATIENCE_FOR_LIBRARIES if name.partition(".")[0] in _OURS else PATIENCE_FOR_IMPORTS):
+            _endless[key] = lock
+        else:
+            waits = True
+    if waits:
+        _imp.release_lock()
+        return False
+    _since.clear()
+    return True
+
+
+def _release_imports() -> None:
+    """Let imports go on; in the child, too."""
+    if _imp is not None:
+        _imp.release_lock()
+
+
+def _of_other_threads() -> list[tuple[str, Any]]:
+    """Names and locks of the modules that other threads are importing."""
+    locks: dict[str, Any] = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
+    me, others = threading.get_ident(), []
+    for name, reference in list(locks.items()):
+        lock = reference()
+        if getattr(lock, "owner", None) not in (None, me):
+            others.append((name, lock))
+    return others
+
+
+# ----------------------------------------------------------------------
+# What happens around a fork.
+
+
 def _before() -> None:
     _forking.acquire()
     while True:
         _take(_awaited.members(), PATIENCE)
         _take([_gate], PATIENCE_FOR_LIBRARIES)
         _take(_whole.members(), PATIENCE_FOR_LIBRARIES)
-        if module_locks.take():
+        if _hold_imports():
             return
         _give_back()  # what is imported may need these
         time.sleep(0.001)
@@ -146,7 +211,7 @@ def _give_back() -> None:
 
 
 def _after() -> None:
-    module_locks.release()
+    _release_imports()
     _give_back()
     _forking.release()
 

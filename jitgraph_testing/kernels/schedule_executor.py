@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.host_calls import run_host_call
+from jitgraph.codegen.backend import run_host_call
 from jitgraph.codegen.kernels.schedule import (
     Branch,
     Exchange,

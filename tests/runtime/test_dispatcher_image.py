@@ -24,14 +24,14 @@ from tests.graphs import needs_native
 
 PACKAGE = Path(jg.__file__).parent
 WITHOUT_INFLUENCE = {  # modules that the maker of the image imports, and that say nothing of what is in it
-    *("", "config", "dtypes", "errors", "location", "once", "own_code", "record_code", "records", "runtime"),
+    *("", "config", "dtypes", "errors", "location", "once", "own_code", "records", "runtime"),
     "ir.target",
     *("codegen.cpu", "codegen.cpu.objects", "codegen.llvm"),
     *(
         f"runtime.{name}"
         for name in ("atomic_file", "cpython", "cpython.api", "digests", "disk_cache", "forks", "imports")
     ),
-    *(f"runtime.{name}" for name in ("module_locks", "shared", "sources", "stubs", "system")),
+    *(f"runtime.{name}" for name in ("shared", "sources", "stubs", "system")),
 }
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from jitgraph import config
-from jitgraph.codegen.backend import Code, Stage
+from jitgraph.codegen.backend import Code, HostCalls, Stage
 from jitgraph.codegen.cpu.linker import link
-from jitgraph.codegen.kernels.host_calls import HostCalls
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.codegen.lower.schedules.cpu import CPU

@@ -68,9 +68,7 @@ def prod(x: TensorLike, axis: Axis = None, *, dtype: Any = None, keepdims: bool 
     value = lifting.value_of(x)
     value = accumulator(value) if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
     if dtypes.is_complex(value.dtype):
-        from jitgraph.tensor.complex_products import product  # here: few programs have complex numbers
-
-        return wrap(product(value, axes_of(axis, len(value.shape), "prod"), keepdims=keepdims))
+        return wrap(_complex_product(value, axes_of(axis, len(value.shape), "prod"), keepdims=keepdims))
     return _reduce(ops.reduce_prod, value, axis, keepdims, "prod")
 
 
@@ -316,9 +314,7 @@ def cumprod(x: TensorLike, axis: int | None = None, *, dtype: Any = None) -> Ten
     """Running product along ``axis``, which is optional for a vector; bools and narrow integers in 64 bits."""
     value = _summands(x, dtype)
     if dtypes.is_complex(value.dtype):
-        from jitgraph.tensor.complex_products import running_product  # here: few programs have complex numbers
-
-        return _running(running_product, value, axis, "cumprod")
+        return _running(_running_complex_product, value, axis, "cumprod")
     return _running(ops.cumprod, value, axis, "cumprod")
 
 
@@ -370,3 +366,56 @@ def cummax(x: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
 def cummin(x: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
     """Smallest element so far along ``axis``, and its index (int64, the last of equal ones), as in PyTorch."""
     return _running_extreme(ops.cummin, x, axis, "cummin")
+
+
+# ----------------------------------------------------------------------
+# Products of complex numbers along axes: of halves and halves of these for one number, by doubled steps for all.
+
+
+def _complex_product(value: Any, axes: Sequence[int], *, keepdims: bool = False) -> Any:
+    """The product over ``axes``; ShapeError where one of them has a name for its size."""
+    for axis in reversed(axes):
+        value = _product_along(value, axis)
+        if not keepdims:
+            value = ops.reshape(value, shape=tuple(d for i, d in enumerate(value.shape) if i != axis))
+    return value
+
+
+def _product_along(value: Any, axis: int) -> Any:
+    size = _known_size(value, axis, "prod")
+    if size == 0:
+        shape = tuple(1 if i == axis else extent for i, extent in enumerate(value.shape))
+        return ops.full(shape=shape, value=1.0, dtype=value.dtype)
+    while size > 1:
+        half = size // 2
+        paired = ops.complex_mul(_part(value, axis, 0, half), _part(value, axis, half, 2 * half))
+        rest = [_part(value, axis, 2 * half, size)] if size % 2 else []
+        value = ops.concat(paired, *rest, axis=axis) if rest else paired
+        size = half + size % 2
+    return value
+
+
+def _running_complex_product(value: Any, axis: int) -> Any:
+    """The products up to each element of ``axis``: by 1, 2, 4 ... elements back (Hillis and Steele, CACM 29, 1986)."""
+    size, step = _known_size(value, axis, "cumprod"), 1
+    while step < size:
+        later = ops.complex_mul(_part(value, axis, 0, size - step), _part(value, axis, step, size))
+        value = ops.concat(_part(value, axis, 0, step), later, axis=axis)
+        step *= 2
+    return value
+
+
+def _known_size(value: Any, axis: int, name: str) -> int:
+    size = value.shape[axis]
+    if not isinstance(size, int):
+        raise ShapeError(
+            f"{name} of complex numbers along axis {axis}, whose size {size} is a name",
+            hint="give that size as a number",
+        )
+    return size
+
+
+def _part(value: Any, axis: int, start: int, stop: int) -> Any:
+    starts = tuple(start if i == axis else 0 for i in range(len(value.shape)))
+    stops = tuple(stop if i == axis else extent for i, extent in enumerate(value.shape))
+    return ops.slice(value, starts=starts, stops=stops, strides=(1,) * len(starts))

@@ -22,12 +22,11 @@ from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.records import NamedTuple
+from jitgraph.runtime import disk_cache, forks, imports, shared
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime import forks, imports, shared
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.cpython.native_fields import class_with_native_fields
 from jitgraph.tensor import lifting, wrap
-from jitgraph.tracing.cache import trace_cache
 from jitgraph.tracing.call import backend, native
 from jitgraph.tracing.call.arguments import Arguments, Binder, LeafKey, TensorSpec, shapes_by_name
 from jitgraph.tracing.call.options import OptionKwargs, Options, bytes_of
@@ -36,6 +35,7 @@ from jitgraph.tracing.call.specialisation import Retrace, Specialisation
 from jitgraph.tracing.call.undo_log import UndoLog
 
 if TYPE_CHECKING:
+    from jitgraph.tracing.cache.traces import TraceEntry
     from jitgraph.tracing.record.recording import Recording
 
 # ----------------------------------------------------------------------
@@ -299,7 +299,7 @@ class TracedFunction(_FunctionFields):
         why = self._reason(arguments, values, ambient)
         profile, ambient = ambient.profile, context.unprofiled(ambient)
         start = time.perf_counter()
-        entry = trace_cache.entry_of(self.__wrapped__, self.__name__, self.options, arguments, values, ambient)
+        entry = self._entry_of(arguments, values, ambient)
         specialisation = cached = entry.find() if entry is not None else None
         if specialisation is None:
             record = self.recording.plan  # imported out here, as it lasts
@@ -322,7 +322,9 @@ class TracedFunction(_FunctionFields):
         self._misses += 1
         self._origins.count(traced=cached is None, forward=forward)
         if entry is not None and cached is None:
-            trace_cache.store(entry, specialisation)
+            with imports.importing():
+                from jitgraph.tracing.cache import storing  # here: a process that finds all traces stores none
+            storing.store(entry, specialisation)
         if specialisation.plan.unguarded:
             self._warn_once(specialisation.plan.unguarded[0])
             return specialisation  # serves this call alone
@@ -340,6 +342,16 @@ class TracedFunction(_FunctionFields):
                 )
         self._specialisations = retained
         return specialisation
+
+    def _entry_of(self, arguments: Arguments, values: Sequence[Any], ambient: Context) -> TraceEntry | None:
+        """Where the disk has the traces of a call that no specialisation here fits; None where none would do."""
+        cache = disk_cache.current()
+        if cache is None:
+            return None
+        with imports.importing():
+            from jitgraph.tracing.cache import traces  # here: without a cache nothing is looked up
+        call = traces.NewCall(self.__wrapped__, self.__name__, self.options, arguments, values, ambient)
+        return traces.folder_of(cache, call)
 
     def _reason(self, arguments: Arguments, values: Sequence[Any], ambient: Context) -> str:
         """Why no specialisation fits a call, in words."""

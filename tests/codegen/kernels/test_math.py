@@ -16,9 +16,10 @@ import pytest
 from numpy.typing import NDArray
 
 from jitgraph import dtypes
-from jitgraph.ops import gamma_functions, inverse_erf
+from jitgraph.ops import gamma_functions
 from jitgraph.ops.math_functions.functions import FUNCTIONS
 from jitgraph.ops.scalar_numpy import NumpyScalars
+from jitgraph.ops.transcendental import inverse_erf
 
 Array = NDArray[Any]
 INF, NAN = math.inf, math.nan
@@ -90,7 +91,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "erf": lambda x: np.vectorize(math.erf, otypes=[np.float64])(x.astype(np.float64)),
     "lgamma": lambda x: np.vectorize(gamma_functions.lgamma_of, otypes=[np.float64])(x.astype(np.float64)),
     "digamma": lambda x: np.vectorize(gamma_functions.digamma_of, otypes=[np.float64])(x.astype(np.float64)),
-    "erfinv": lambda x: np.vectorize(inverse_erf.erfinv, otypes=[np.float64])(x.astype(np.float64)),
+    "erfinv": lambda x: np.vectorize(inverse_erf, otypes=[np.float64])(x.astype(np.float64)),
     "erfc": lambda x: np.vectorize(math.erfc, otypes=[np.float64])(x.astype(np.float64)),
     "gaussian": lambda x: np.exp(x.astype(np.longdouble) ** 2 * -0.5),
     "ndtr": lambda x: np.vectorize(_ndtr, otypes=[np.float64])(x.astype(np.float64)),

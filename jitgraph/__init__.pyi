@@ -59,6 +59,7 @@ from jitgraph.errors import JitgraphError as JitgraphError
 from jitgraph.errors import LinAlgError as LinAlgError
 from jitgraph.errors import LoadError as LoadError
 from jitgraph.errors import NumberError as NumberError
+from jitgraph.errors import OptionError as OptionError
 from jitgraph.errors import OutOfMemoryError as OutOfMemoryError
 from jitgraph.errors import PrecisionWarning as PrecisionWarning
 from jitgraph.errors import ScriptError as ScriptError

@@ -27,6 +27,7 @@ __all__ = [
     "LoadError",
     "LocatedError",
     "NumberError",
+    "OptionError",
     "OutOfMemoryError",
     "PrecisionWarning",
     "ScriptError",
@@ -112,6 +113,13 @@ class ScriptError(LocatedError):
 
 class ShapeError(LocatedError, ValueError):
     """Shapes that do not match. Wrong: ``zeros((2, 3)) + zeros((4,))``. Right: ``zeros((2, 3)) + zeros((3,))``."""
+
+
+class OptionError(LocatedError, ValueError):
+    """A word or a number that is none of those which an option of a function may be.
+
+    Wrong: ``mse_loss(x, y, reduction="average")``. Right: ``mse_loss(x, y, reduction="mean")``.
+    """
 
 
 class UndecidedError(TraceError, ShapeError):

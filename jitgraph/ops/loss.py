@@ -13,7 +13,7 @@ import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
-from jitgraph.errors import DTypeError, ShapeError
+from jitgraph.errors import DTypeError, OptionError, ShapeError
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import rules
@@ -42,7 +42,7 @@ def _reduced(each: Any, reduction: str) -> Any:
         return reduce_sum(each, axes=_every(each))
     if reduction == "mean":
         return mean_of(each, _every(each))
-    raise ShapeError(f"reduction={reduction!r} is not 'mean', 'sum' or 'none'")
+    raise OptionError(f"reduction={reduction!r} is not 'mean', 'sum' or 'none'")
 
 
 def _require_labels(name: str, scores: Any, labels: Any) -> None:

@@ -10,8 +10,8 @@ from typing import Any, Final, ParamSpec
 import jitgraph as jg
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.tensor import wrap
-from jitgraph.torch.tensors import Tensor, adopted
-from jitgraph.torch.writing import overwritten, written_to
+from jitgraph.torch.tensors import Tensor, View, adopted
+from jitgraph.torch.writing import OF_OWN_DTYPE, overwritten, require_own_dtype, written_to
 
 P = ParamSpec("P")
 
@@ -35,6 +35,24 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
 
+def _of_tensors(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A function that raises TypeError where an argument without a tensor's attributes should be a tensor."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except AttributeError as error:
+            for position, argument in enumerate(args, 1):
+                if argument is error.obj and not isinstance(argument, jg.Tensor):
+                    raise TypeError(
+                        f"{name}(): argument {position} must be a tensor, not {type(argument).__name__}"
+                    ) from error
+            raise
+
+    return call
+
+
 def _results(results: Any) -> Any:
     """Results in PyTorch's classes, of which several are a tuple."""
     converted = adopted(results)
@@ -46,6 +64,7 @@ def torch_function(function: Callable[P, Any]) -> Callable[P, Any]:
 
     Calls of tensors and numbers that are one op go past Python, as those of jitgraph's own functions do.
     """
+    function = _of_tensors(function, function.__name__)
     own, by_count = _parameters(function), _by_count(function)
 
     @functools.wraps(function)
@@ -57,12 +76,17 @@ def torch_function(function: Callable[P, Any]) -> Callable[P, Any]:
     return call
 
 
-def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_out(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
     """A ``torch_function`` that takes ``out=``, a tensor or a tuple of them, to which results are written.
 
-    Its results are new tensors: where jitgraph's function gives an operand itself, a copy of it.
+    Of functions whose names ``OF_OWN_DTYPE`` lists these have the results' dtypes; else RuntimeError. Its results are
+    new tensors: where jitgraph's function gives an operand itself, a copy of it.
     """
+    public = name or function.__name__
+    function = _of_tensors(function, public)
     own, by_count = _parameters(function), _by_count(function, fresh=True)
+    package = "linalg." if function.__module__ == "jitgraph.torch.linalg" else ""
+    is_strict = f"{package}{public}" in OF_OWN_DTYPE
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -71,6 +95,8 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
         out = kwargs.pop("out", None)
         result = function(*args, **_with_own_names(kwargs, own))
         if out is not None:
+            if is_strict or (public in ("max", "min") and not isinstance(out, jg.Tensor)):
+                require_own_dtype(public, out, result)
             return written_to(out, result)
         return _fresh(_results(result), (*args, *kwargs.values()))
 
@@ -79,14 +105,16 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def of_aten(operator: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The function of ``torch`` that an operator of ATen is: its first argument is ``input``; it takes ``out=``."""
-    call = with_out(operator)
+    call = with_out(operator, name)
     call.__name__ = call.__qualname__ = name
     return call
 
 
 def _fresh(result: Any, operands: tuple[Any, ...]) -> Any:
-    """A result that is none of the operands."""
-    if any(result is x for x in operands) and isinstance(result, jg.Tensor):
+    """A result that shares its elements with no operand; of several each one."""
+    if result.__class__ is tuple:
+        return tuple(_fresh(item, operands) for item in result)
+    if isinstance(result, View) or (isinstance(result, jg.Tensor) and any(result is x for x in operands)):
         return adopted(jg.clone(result))
     return result
 

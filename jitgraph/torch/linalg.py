@@ -16,7 +16,7 @@ from jitgraph.errors import UnsupportedOp
 from jitgraph.tensor import functions as fn
 from jitgraph.torch import return_types
 from jitgraph.torch.adapters import torch_function, with_out
-from jitgraph.torch.aten_ops import operands
+from jitgraph.torch.aten_ops import operands, products
 from jitgraph.torch.functions import diagonal as _diagonal_view
 from jitgraph.torch.promotion import promoted
 
@@ -112,7 +112,7 @@ def multi_dot(tensors: Any) -> Any:
 @with_out
 def matrix_power(A: Any, n: int) -> Any:  # noqa: N803
     """Powers of square matrices; negative ones are of the inverse."""
-    return functions.matrix_power(A, n)
+    return functions.matrix_power(A, n) if n else operands.replaced(A, functions.matrix_power(A, n))
 
 
 @torch_function
@@ -192,11 +192,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803
 @with_out
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:  # noqa: N803
     """The X for which A @ X is B, or X @ A with left=False."""
-    if left:
-        return functions.solve(A, B)
-    if B.ndim == 1 or B.ndim == A.ndim - 1:
-        return functions.solve(fn.matrix_transpose(A), B)
-    return fn.matrix_transpose(functions.solve(fn.matrix_transpose(A), fn.matrix_transpose(B)))
+    return products.linalg_solve(A, B, left=left)
 
 
 @with_out
@@ -244,16 +240,17 @@ def pinv(
 def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:  # noqa: N803
     """The shortest X for which A @ X is closest to B.
 
-    As in PyTorch ``residuals`` are empty of matrices that have no more rows than columns, ``rank`` for the driver
-    "gels" and ``singular_values`` but for "gelsd" and "gelss".
+    As in PyTorch ``residuals`` are empty of matrices that have no more rows than columns and for the driver "gelsy",
+    which is the default, ``rank`` for the driver "gels" and ``singular_values`` but for "gelsd" and "gelss".
     """
     kinds = (None, "gels", "gelsy", "gelsd", "gelss")
     if driver not in kinds:
         raise RuntimeError(f"torch.linalg.lstsq: driver={driver!r} is none of {kinds[1:]}")
     found = functions.lstsq(A, B, rcond=rcond)
-    none = fn.zeros((0,), dtype=found.residuals.dtype)
-    full = driver == "gels" or bool(fn.all(found.rank == A.shape[-1]))
-    residuals = found.residuals if A.shape[-2] > A.shape[-1] and full and driver != "gelsy" else none
+    none = fn.reshape(found.residuals, (-1,))[:0]
+    tall = A.shape[-2] > A.shape[-1] and driver not in (None, "gelsy")
+    full = tall and (driver == "gels" or bool(fn.all(found.rank == A.shape[-1])))
+    residuals = found.residuals if full else none
     rank = fn.zeros((0,), dtype=dtypes.int64) if driver == "gels" else found.rank
     values = found.singular_values if driver in ("gelsd", "gelss") else none
     return return_types.linalg_lstsq(found.solution, residuals, rank, values)

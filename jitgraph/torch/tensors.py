@@ -793,5 +793,6 @@ for _name in [*_BINARY, *(f"r{name}" for name in _BINARY), "eq", "ne", "lt", "le
     setattr(Tensor, f"__{_name}__", _operator(f"__{_name}__"))
 for _name in _BINARY:
     setattr(Tensor, f"__i{_name}__", _in_place_operator(_name))
+setattr(Tensor, "__rdiv__", Tensor.__rtruediv__)  # noqa: B010 - a name of Python 2, which PyTorch has
 for _name in ("invert", "neg", "pos", "abs"):
     setattr(Tensor, f"__{_name}__", _unary(f"__{_name}__"))

@@ -10,10 +10,42 @@ import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.ir import context
 from jitgraph.tensor import lifting
+from jitgraph.tensor.tensor import wrap
 from jitgraph.torch.scalar_types import scalar_type
 
 RETAINING: Final[dict[int, Callable[[], None]]] = {}
 """What ends ``retain_grad()``, by the ids of the tensors on which it was called."""
+
+OF_OWN_DTYPE: Final = {
+    "abs", "addbmm", "addmm", "addmv", "alias_copy", "all", "amax", "amin", "aminmax", "any", "argmax", "argmin",
+    "as_strided_copy", "avg_pool2d", "avg_pool3d", "baddbmm", "bmm", "bucketize", "ceil", "complex", "cross",
+    "cummax", "cummin", "diag", "diagonal_copy", "diff", "dot", "expand_copy", "float_power", "floor", "frac",
+    "frexp", "gather", "gelu", "hardshrink", "heaviside", "histc", "histogram", "index_add", "index_copy",
+    "index_reduce", "index_select", "inner", "isin", "isneginf", "isposinf", "kthvalue", "linalg.cholesky",
+    "linalg.cholesky_ex", "linalg.cross", "linalg.det", "linalg.eigh", "linalg.eigvalsh", "linalg.inv",
+    "linalg.inv_ex", "linalg.lu", "linalg.lu_factor", "linalg.lu_factor_ex", "linalg.lu_solve", "linalg.matrix_norm",
+    "linalg.multi_dot", "linalg.norm", "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.solve_ex",
+    "linalg.solve_triangular", "linalg.svd", "linalg.svdvals", "linalg.vecdot", "linalg.vector_norm", "linear",
+    "log_softmax", "logcumsumexp", "logsigmoid", "lu_solve", "lu_unpack", "masked_select", "matmul", "mm", "mode",
+    "msort", "multinomial", "mv", "nan_to_num", "nanquantile", "narrow_copy", "native_batch_norm", "neg", "nonzero",
+    "norm", "ormqr", "permute_copy", "polar", "qr", "quantile", "renorm", "round", "scatter", "scatter_add",
+    "scatter_reduce", "searchsorted", "sgn", "sign", "signbit", "slice_copy", "slice_scatter", "softmax", "softplus",
+    "softshrink", "sort", "split_with_sizes_copy", "squeeze_copy", "svd", "t_copy", "take", "take_along_dim",
+    "tensordot", "topk", "transpose_copy", "triangular_solve", "tril", "triu", "trunc", "unbind_copy", "unfold_copy",
+    "unsqueeze_copy", "vdot", "view_copy", "where",
+}  # fmt: skip
+"""Functions whose ``out=`` has to have the dtype of the result; that of others may be higher."""
+
+
+def require_own_dtype(name: str, out: Any, result: Any) -> None:
+    """RuntimeError where the tensors of ``out=`` have other dtypes than the results."""
+    pairs = [(out, result)] if isinstance(out, jg.Tensor) else zip(out, result, strict=True)
+    for target, value in pairs:
+        dtype = lifting.value_of(value).dtype
+        if target._static.type.dtype != dtype:
+            raise RuntimeError(
+                f"{name}: Expected out tensor to have dtype {scalar_type(dtype)!r}, but got {target.dtype!r} instead"
+            )
 
 
 def written_to(out: Any, result: Any) -> Any:
@@ -57,8 +89,19 @@ def overwritten(self: Any, result: Any) -> Any:
     if value.dtype != own.dtype:
         require_castable(value.dtype, self)
         value = lifting.cast(value, own.dtype)
-    self._rebind(value)
+    self._rebind(in_history_of(self, value))
     return self
+
+
+def in_history_of(x: Any, value: Any) -> Any:
+    """A constant that takes the place of x's value: where that is computed it is too, with the derivative 0."""
+    current = context.current()
+    if value.requires_grad or x._requires_grad or current.trace is not None or not current.grad_enabled:
+        return value
+    own = x.value
+    if not own.requires_grad or own.dtype != value.dtype:
+        return value
+    return jg.where(jg.zeros((), dtype=jg.bool), wrap(own), wrap(value)).value
 
 
 def can_cast(from_: Any, to: Any) -> bool:

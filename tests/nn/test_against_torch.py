@@ -53,6 +53,9 @@ FUNCTIONS: list[Case] = [
     ("adaptive_avg_pool2d", [draw(2, 3, 6, 4)], {"output_size": (3, 1)}),
     ("pad", [draw(2, 3, 4)], {"pad": (1, 2, 0, 3), "value": 1.5}),
     ("pad", [draw(2, 3, 4)], {"pad": (-1, 2, 1, -1)}),
+    ("pad", [draw(2, 3, 4)], {"pad": (-5, 6), "mode": "replicate"}),  # of elements that are cut off
+    ("pad", [draw(2, 3, 4, 5)], {"pad": (2, -3, -1, 3), "mode": "replicate"}),
+    ("pad", [draw(2, 3, 6)], {"pad": (-1, 3), "mode": "reflect"}),
     ("mse_loss", [draw(3, 4), draw(3, 4)], {}),
     ("mse_loss", [draw(3, 4), draw(3, 4)], {"reduction": "sum"}),
     ("l1_loss", [draw(3, 4), draw(3, 4)], {"reduction": "none"}),

@@ -458,3 +458,27 @@ def test_dicts_of_modules_and_parameters_are_emptied() -> None:
     assert not list(values.parameters())
     with pytest.raises(KeyError):
         values.popitem()
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "silu"])
+def test_the_logistic_function_of_complex_numbers(name: str) -> None:
+    z = np.array([1 + 2j, -0.5j, 3.0])
+    logistic = 1 / (1 + np.exp(-z))
+    want = logistic if name == "sigmoid" else z * logistic
+    np.testing.assert_allclose(np.asarray(getattr(jg.nn.functional, name)(z)), want, rtol=1e-12)
+
+
+def test_an_option_that_is_none_of_those_known() -> None:
+    x = jg.ones((2, 2))
+    with pytest.raises(jg.OptionError, match="reduction='average'"):
+        jg.nn.functional.mse_loss(x, x, reduction="average")
+    with pytest.raises(jg.OptionError, match="for class numbers, not for probabilities"):
+        jg.nn.functional.cross_entropy(x, x, ignore_index=1)
+
+
+def test_negative_widths_replicate_elements_that_are_cut_off() -> None:
+    x = np.arange(4.0)[None, None]
+    padded = jg.nn.functional.pad(x, (-5, 3), mode="replicate")
+    np.testing.assert_array_equal(np.asarray(padded), np.full((1, 1, 2), 3.0))
+    padded = jg.nn.functional.pad(x, (2, -5), mode="replicate")
+    np.testing.assert_array_equal(np.asarray(padded), np.zeros((1, 1, 1)))

@@ -186,3 +186,42 @@ def test_a_detached_tensor_that_asks_for_none_writes_nothing() -> None:
     assert w._value.array is before
     with pytest.raises(RuntimeError, match="leaf"):
         (w * 2)[0].requires_grad_(False)
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        lambda x: torch.split_with_sizes_copy(x, [4])[0],
+        lambda x: torch.unbind_copy(x[None])[0],
+        lambda x: torch.alias_copy(x),
+        lambda x: torch.slice_copy(x),
+        lambda x: torch.as_strided_copy(x, (4,), (1,)),
+        lambda x: torch.clamp(x, -9),
+        lambda x: torch.cartesian_prod(x[:1], x[1:]),
+    ],
+)
+def test_copies_share_nothing(copy: Callable[[Any], Any]) -> None:
+    x = torch.arange(4.0)
+    copy(x).fill_(7)
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("dropout", (4,)),
+        ("dropout1d", (2, 2)),
+        ("dropout2d", (1, 2, 2)),
+        ("dropout3d", (1, 1, 2, 2)),
+        ("alpha_dropout", (4,)),
+        ("feature_alpha_dropout", (4,)),
+    ],
+)
+def test_a_dropout_that_drops_nothing_gives_its_input(name: str, shape: tuple[int, ...]) -> None:
+    x = torch.ones(shape)
+    dropout = getattr(torch.nn.functional, name)
+    assert dropout(x, training=False) is x
+    if name != "feature_alpha_dropout":
+        assert dropout(x, 0.0, True) is x
+    with pytest.raises(RuntimeError):
+        dropout(x, 2.0, False)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from jitgraph import dtypes, ops, random
 from jitgraph.eager import placement
-from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.errors import JitgraphError, OptionError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.arguments import axis_or_dim, floats, lowered, written
 from jitgraph.tensor import Tensor, elementwise, lifting, wrap
@@ -33,8 +33,20 @@ def _direct(op: str, *, floating: bool = True) -> Any:
     return direct_call(lambda x: elementwise(getattr(ops, op), x, floating=floating), 1)
 
 
+def _logistic(op: Any, of_complex: Callable[[Any], Any]) -> Any:
+    """The elementwise op, which is defined for real numbers, and its formula for complex ones."""
+
+    def compute(x: TensorLike) -> Any:
+        value = lifting.value_of(x)
+        return of_complex(wrap(value)) if dtypes.is_complex(value.dtype) else elementwise(op, x, floating=True)
+
+    return direct_call(compute, 1)
+
+
 _relu = _direct("relu", floating=False)
-_sigmoid, _log_sigmoid, _tanh, _silu = map(_direct, ("sigmoid", "log_sigmoid", "tanh", "silu"))
+_log_sigmoid, _tanh = map(_direct, ("log_sigmoid", "tanh"))
+_sigmoid = _logistic(ops.sigmoid, lambda z: 1 / (1 + exp(-z)))
+_silu = _logistic(ops.silu, lambda z: z / (1 + exp(-z)))
 
 
 def relu(input: TensorLike, inplace: bool = False) -> Tensor:
@@ -49,6 +61,8 @@ def relu6(input: TensorLike, inplace: bool = False) -> Tensor:
 
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x held between ``min_val`` and ``max_val``; the gradient at both is 0, as in PyTorch."""
+    if min_val > max_val:
+        raise OptionError(f"hardtanh: min_val={min_val} is greater than max_val={max_val}")
     x = wrap(floats(input)[0])
     clipped = pointwise.clip(x.detach(), min_val, max_val)
     return written(input, pointwise.where((x > min_val) & (x < max_val), x, clipped), inplace)
@@ -472,6 +486,6 @@ def feature_alpha_dropout(
 ) -> Tensor:
     """``alpha_dropout`` of whole channels of x[N, C, ...]."""
     x = wrap(floats(input)[0])
-    if x.ndim < 2:
+    if training and x.ndim < 2:
         raise ShapeError(f"feature_alpha_dropout takes x[N, C, ...], not {x.value.type}")
     return written(input, _alpha(x, (*x.value.type.shape[:2], *(1,) * (x.ndim - 2)), p, training, generator), inplace)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from jitgraph import dtypes
-from jitgraph.errors import DTypeError, JitgraphError, ShapeError
+from jitgraph.errors import DTypeError, JitgraphError, OptionError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
@@ -110,10 +110,11 @@ def written(input: TensorLike, result: Tensor, inplace: bool) -> Tensor:
 def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
     """The reduction that older code asks for: "none" by ``reduce=False``, "sum" by ``size_average=False``, else "mean".
 
-    ``reduction`` where both are None; JitgraphError for anything but a bool, such as a later argument in their place.
+    ``reduction`` where both are None; OptionError where that is none of these words. JitgraphError for anything but a
+    bool, such as a later argument in their place.
     """
     if size_average is None and reduce is None:
-        return reduction
+        return known_reduction(reduction)
     for name, flag in (("size_average", size_average), ("reduce", reduce)):
         if flag is not None and not isinstance(flag, bool):
             raise JitgraphError(f"{name} is True, False or None, not {flag!r}\n  hint: give later arguments by name")
@@ -126,16 +127,16 @@ def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool 
 
 
 def reduced(each: Tensor, reduction: str) -> Tensor:
-    """The mean or the sum of losses, or each; JitgraphError for another word."""
+    """The mean or the sum of losses, or each; OptionError for another word."""
     if reduction == "none":
         return each
     return each.mean() if known_reduction(reduction) == "mean" else each.sum()  # type: ignore[no-any-return]
 
 
 def known_reduction(reduction: str) -> str:
-    """``reduction``; JitgraphError for another word than "mean", "sum" or "none"."""
+    """``reduction``; OptionError for another word than "mean", "sum" or "none"."""
     if reduction not in ("mean", "sum", "none"):
-        raise JitgraphError(f"reduction={reduction!r} is not 'mean', 'sum' or 'none'")
+        raise OptionError(f"reduction={reduction!r} is not 'mean', 'sum' or 'none'")
     return reduction
 
 

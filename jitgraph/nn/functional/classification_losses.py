@@ -11,7 +11,7 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
-from jitgraph.errors import DTypeError, JitgraphError, ShapeError
+from jitgraph.errors import DTypeError, JitgraphError, OptionError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.activation import logsigmoid, softplus
 from jitgraph.nn.functional.arguments import (
@@ -132,6 +132,8 @@ def cross_entropy(
     scores, target, alone = _scores("cross_entropy", input, target)
     target_value = lifting.value_of(target)
     if dtypes.is_float(target_value.dtype) and len(target_value.shape) == len(scores.shape):
+        if ignore_index >= 0:
+            raise OptionError(f"cross_entropy: ignore_index={ignore_index} is for class numbers, not for probabilities")
         loss = _soft(scores, target_value, weight, reduction, label_smoothing)
         return _single(loss.value, alone)
     labels = _classes("cross_entropy", scores, target)
@@ -281,10 +283,14 @@ def multi_margin_loss(
     """
     reduction = reduction_of(reduction, size_average, reduce)
     if p not in (1, 2):
-        raise JitgraphError(f"multi_margin_loss: p={p} is neither 1 nor 2")
+        raise OptionError(f"multi_margin_loss: p={p} is neither 1 nor 2")
+    if weight is not None and lifting.value_of(weight).type.ndim != 1:
+        raise ShapeError(f"multi_margin_loss takes a weight for each class, not {lifting.value_of(weight).type}")
     x = _of_classes(wrap(loss_floats(input)[0]))
     if x.ndim not in (1, 2):
         raise ShapeError(f"multi_margin_loss takes scores [N, C] or [C], not {x.value.type}")
+    if x.ndim == 1 and lifting.value_of(target).shape == (1,):
+        target = reshape(wrap(lifting.value_of(target)), ())
     y = expand_dims(_labels("multi_margin_loss", x, target, x.ndim - 1), -1)
     classes: Any = x.value.type.shape[-1]
     terms = hinge(margin - take_along_axis(x, y, -1) + x)

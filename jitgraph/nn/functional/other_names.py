@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jitgraph.errors import ShapeError
 from jitgraph.nn.functional import pooling
 from jitgraph.nn.functional.classification_losses import cross_entropy
 from jitgraph.nn.functional.interpolation import interpolate
@@ -103,6 +104,8 @@ def linear_cross_entropy(
     """
     table = wrap(lifting.value_of(linear_weight))
     if table.ndim > 2:
+        if lifting.value_of(input).type.ndim < 2:
+            raise ShapeError(f"linear_cross_entropy with a weight {table.value.type} takes a batch of inputs [N, in]")
         bias = None if linear_bias is None else reshape(wrap(lifting.value_of(linear_bias)), (-1,))
         flat = linear(input, reshape(table, (-1, table.shape[-1])), bias)
         logits = reshape(flat, (*flat.shape[:-1], *table.shape[:-1]))

@@ -30,8 +30,9 @@ from jitgraph.nn.functional.windows import (
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.elementwise import abs, isnan, sign, where
-from jitgraph.tensor.functions.manipulation import concat, take_along_axis
+from jitgraph.tensor.functions.manipulation import concat, mode_of, take_along_axis
 from jitgraph.tensor.functions.manipulation import pad as numpy_pad
+from jitgraph.tensor.functions.manipulation import padded as padded_by_mode
 from jitgraph.tensor.functions.reductions import argmax
 from jitgraph.tensor.functions.scattering import scatter
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
@@ -345,11 +346,15 @@ def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: fl
     widths = [(0, 0)] * (ndim - len(amounts) // 2) + [
         (amounts[i], amounts[i + 1]) for i in range(len(amounts) - 2, -1, -2)
     ]
+    kind = mode_of(mode)
+    if kind in ("edge", "reflect"):  # of which the elements that are cut off are the source, too
+        with placement.beside(operand):
+            return wrap(padded_by_mode(operand, widths, kind))
     starts = tuple(max(-low, 0) for low, _ in widths)
     stops = tuple(size - max(-high, 0) for size, (_, high) in zip(operand.shape, widths, strict=True))
     if any(starts) or stops != operand.shape:
         operand = ops.slice(operand, starts=starts, stops=stops, strides=(1,) * ndim)
-    if mode != "constant":
+    if kind != "constant":
         return numpy_pad(wrap(operand), [(max(low, 0), max(high, 0)) for low, high in widths], mode=mode)
     filler = lifting.constant(0 if value is None else value, operand.dtype)
     low, high = (tuple(max(width[side], 0) for width in widths) for side in (0, 1))

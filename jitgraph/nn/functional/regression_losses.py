@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jitgraph import ops
-from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.errors import JitgraphError, OptionError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
 from jitgraph.nn.functional.arguments import (
@@ -298,6 +298,8 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """As ``triplet_margin_loss``, by a distance of one's own; the 2-norm unless one is given."""
+    if margin <= 0:
+        raise OptionError(f"triplet_margin_loss: margin={margin} is not greater than 0")
     measure = pairwise_distance if distance_function is None else distance_function
     a, near, far = map(wrap, loss_floats(anchor, positive, negative))
     distant = measure(a, far)

@@ -103,6 +103,7 @@ def scatter_value_reduce(self, dim, index, value, *, reduce):
 
 @operands.with_bools
 def scatter_add(self, dim, index, src):
+    operands.require_dtype("scatter_add", self, src)
     return fn.scatter_add(self, dim, index, src)
 
 

@@ -13,6 +13,7 @@ from jitgraph.errors import UnsupportedOp
 from jitgraph.nn import functional
 from jitgraph.nn.functional import recurrent
 from jitgraph.tensor import functions as fn
+from jitgraph.torch.aten_ops import operands
 
 REDUCTIONS: Final = ("none", "mean", "sum")
 """ATen's numbers of reductions."""
@@ -70,8 +71,8 @@ def epsilon(self: Any) -> float:
 
 
 def statistics(x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, Any]:
-    """The mean along axes, which remain with size 1, and 1 / sqrt(variance + eps)."""
-    variance, mean = fn.var_mean(x, axes, correction=0, keepdims=True)
+    """The mean along axes, which remain with size 1, and 1 / sqrt(variance + eps); both without gradients."""
+    variance, mean = fn.var_mean(operands.constant(x), axes, correction=0, keepdims=True)
     return mean, fn.rsqrt(fn.add(variance, eps))
 
 

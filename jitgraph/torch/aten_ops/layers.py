@@ -394,7 +394,7 @@ log_sigmoid = operands.unary(functional.logsigmoid)
 mish = operands.unary(functional.mish)
 relu = operands.unary(functional.relu)
 selu = operands.unary(functional.selu)
-sigmoid = operands.by_kind(functional.sigmoid, lambda x: fn.reciprocal(fn.add(1, fn.exp(fn.negative(x)))))
+sigmoid = operands.unary_float(functional.sigmoid)
 special_expit = sigmoid
 silu = operands.unary(functional.silu)
 

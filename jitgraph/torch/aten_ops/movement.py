@@ -164,6 +164,8 @@ swapdims = transpose
 
 
 def t(self):
+    if self.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
     return self if self.ndim < 2 else fn.swapaxes(self, 0, 1)
 
 

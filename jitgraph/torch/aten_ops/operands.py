@@ -10,8 +10,9 @@ from typing import Any, Final
 from jitgraph import dtypes
 from jitgraph.autograd.transforms import vjp
 from jitgraph.dtypes import canonical
+from jitgraph.eager.handle import stopped
 from jitgraph.errors import UnsupportedOp
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor import functions as fn
 from jitgraph.torch.layouts import storage_positions
 from jitgraph.torch.promotion import converted as converted
@@ -257,15 +258,47 @@ def full_indices(self: Any, indices: Any) -> tuple[Any, ...]:
 
 
 def symmetric(self: Any, triangle: str) -> Any:
-    """The Hermitian matrices of which ``self`` has the lower ("L") or upper ("U") triangle."""
-    part = fn.tril(self, -1) if triangle == "L" else fn.triu(self, 1)
-    diagonal = fn.tril(fn.triu(self))
-    return fn.add(fn.add(part, diagonal), fn.conj(fn.matrix_transpose(part)))
+    """The Hermitian matrices of which ``self`` has the lower ("L") or upper ("U") triangle.
+
+    The gradient of ``self`` is that of the Hermitian matrix, as in PyTorch: it is not of one triangle alone.
+    """
+    own = constant(self)
+    part = fn.tril(own, -1) if triangle == "L" else fn.triu(own, 1)
+    whole = fn.add(fn.add(part, fn.tril(fn.triu(own))), fn.conj(fn.matrix_transpose(part)))
+    return with_gradient_of(self, whole)
+
+
+def with_gradient_of(x: Any, value: Any) -> Any:
+    """A constant of the shape of x, whose derivative with respect to x is 1."""
+    return fn.add(value, fn.where(fn.isfinite(constant(x)), fn.subtract(x, constant(x)), 0))
+
+
+def replaced(x: Any, value: Any) -> Any:
+    """A constant of the shape and dtype of x, whose derivative with respect to x is 0."""
+    return fn.where(fn.full((), False), x, value) if x.requires_grad else value
+
+
+def constant(x: Any) -> Any:
+    """The tensor as a constant: without a gradient."""
+    return wrap(stopped(x.value))
 
 
 def in_dtype(value: Any, dtype: Any) -> Any:
     """A tensor or a number as a tensor of the dtype."""
     return fn.astype(value, dtype) if isinstance(value, Tensor) else fn.full((), value, dtype=dtype)
+
+
+def require_elements(name: str, self: Any, dim: Any) -> None:
+    """IndexError where an axis of no elements is reduced by a function that has no value of none."""
+    for axis in () if dim is None else dim if isinstance(dim, list | tuple) else (dim,):
+        if self.ndim and isinstance(self.shape[axis], int) and self.shape[axis] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
+
+
+def require_dtype(name: str, x: Any, source: Any) -> None:
+    """RuntimeError where what is to be written to a tensor has another dtype."""
+    if x._static.type.dtype != source._static.type.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
 
 
 def number(value: Any) -> Any:

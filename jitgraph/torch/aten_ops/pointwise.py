@@ -126,10 +126,12 @@ clip = clamp
 
 
 def clamp_min(self, min):
+    operands.require_tensors("clamp_min", "first", self, min)
     return maximum(self, min) if operands.is_bool(self) else fn.clip(*operands.promoted(self, min))
 
 
 def clamp_max(self, max):
+    operands.require_tensors("clamp_max", "first", self, max)
     if operands.is_bool(self):
         return minimum(self, max)
     values, limit = operands.promoted(self, max)
@@ -207,6 +209,7 @@ def pow(self, exponent):
 
 
 def float_power(self, exponent):
+    operands.require_tensors("float_power", "either", self, exponent)
     base, power = operands.promoted(self, exponent)
     if any(operands.is_complex(x) for x in (base, power)):
         return fn.pow(operands.in_dtype(base, dtypes.complex128), power)
@@ -236,7 +239,6 @@ lcm = operands.binary(fn.lcm, "both")
 logaddexp2 = operands.binary(fn.logaddexp2, "both")
 maximum = operands.extremum(fn.maximum, fn.logical_or)
 minimum = operands.extremum(fn.minimum, fn.logical_and)
-nextafter = operands.binary(fn.nextafter, "both")
 special_xlog1py = operands.binary(special.xlog1py)
 special_xlogy = operands.binary(special.xlogy)
 special_zeta = operands.binary(special.zeta)
@@ -253,6 +255,15 @@ def logaddexp(self, other):
     return fn.add(great, fn.log(fn.add(1, fn.exp(fn.subtract(less, great)))))
 
 
+def nextafter(self, other):
+    operands.require_tensors("nextafter", "both", self, other)
+    start, goal = operands.promoted(self, other)
+    moved = fn.nextafter(start, goal)
+    if not start.requires_grad:
+        return moved
+    return fn.where(fn.equal(start, goal), moved, operands.with_gradient_of(start, moved))
+
+
 def ldexp(self, other):
     return mul(self, pow(2.0, other))
 
@@ -263,12 +274,12 @@ def heaviside(self, values):
 
 
 def igamma(self, other):
-    operands.require_tensors("igamma", "either", self, other)
+    operands.require_tensors("igamma", "both", self, other)
     return special.gammainc(self, other)
 
 
 def igammac(self, other):
-    operands.require_tensors("igammac", "either", self, other)
+    operands.require_tensors("igammac", "both", self, other)
     return special.gammaincc(self, other)
 
 
@@ -280,6 +291,7 @@ def complex(real, imag):
 
 
 def polar(abs, angle):
+    operands.require_tensors("polar", "both", abs, angle)
     return fn.polar(abs, angle)
 
 

@@ -236,14 +236,15 @@ def triangular_solve(self, A, upper=True, transpose=False, unitriangular=False):
 
 
 def linalg_pinv_atol_rtol_float(self, *, atol=None, rtol=None, hermitian=False):
-    return linalg.pinv(self, rtol=rtol) if atol is None else operands.refuse("linalg_pinv", "atol")
+    matrix = operands.symmetric(self, "L") if hermitian else self
+    return linalg.pinv(matrix, rtol=rtol) if atol is None else operands.refuse("linalg_pinv", "atol")
 
 
 linalg_pinv_atol_rtol_tensor = linalg_pinv_atol_rtol_float
 
 
 def linalg_pinv(self, rcond=None, hermitian=False):
-    return linalg.pinv(self, rtol=rcond)
+    return linalg.pinv(operands.symmetric(self, "L") if hermitian else self, rtol=rcond)
 
 
 def linalg_qr(A, mode="reduced"):

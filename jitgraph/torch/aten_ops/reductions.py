@@ -152,6 +152,8 @@ def count_nonzero(self, dim=None):
 
 
 def trace(self):
+    if self.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     return operands.cast(linalg.trace(self), operands.sum_dtype(self, None))
 
 
@@ -175,26 +177,31 @@ def any(self, dim=None, keepdim=False):
 
 @operands.with_an_axis
 def amax(self, dim=(), keepdim=False):
+    operands.require_elements("amax", self, dim)
     return fn.max(self, operands.axes(dim), keepdims=keepdim)
 
 
 @operands.with_an_axis
 def amin(self, dim=(), keepdim=False):
+    operands.require_elements("amin", self, dim)
     return fn.min(self, operands.axes(dim), keepdims=keepdim)
 
 
 @operands.with_an_axis
 def aminmax(self, *, dim=None, keepdim=False):
+    operands.require_elements("aminmax", self, dim)
     return fn.aminmax(self, dim, keepdims=keepdim)
 
 
 @operands.with_an_axis
 def argmax(self, dim=None, keepdim=False):
+    operands.require_elements("argmax", self, dim)
     return fn.argmax(self, dim, keepdims=keepdim)
 
 
 @operands.with_an_axis
 def argmin(self, dim=None, keepdim=False):
+    operands.require_elements("argmin", self, dim)
     return fn.argmin(self, dim, keepdims=keepdim)
 
 
@@ -204,6 +211,7 @@ def max_default(self):
 
 @operands.with_an_axis
 def max_dim(self, dim, keepdim=False):
+    operands.require_elements("max", self, dim)
     return operands.at_positions(self, fn.argmax(self, dim, keepdims=True), dim, keepdim)
 
 
@@ -217,6 +225,7 @@ def min_default(self):
 
 @operands.with_an_axis
 def min_dim(self, dim, keepdim=False):
+    operands.require_elements("min", self, dim)
     return operands.at_positions(self, fn.argmin(self, dim, keepdims=True), dim, keepdim)
 
 

@@ -138,7 +138,7 @@ from jitgraph.torch.aten_ops.pointwise import exp as exp  # method in_place
 from jitgraph.torch.aten_ops.pointwise import exp2 as exp2  # method in_place
 from jitgraph.torch.aten_ops.pointwise import expm1 as expm1  # method in_place
 from jitgraph.torch.aten_ops.pointwise import fix as fix  # method in_place
-from jitgraph.torch.aten_ops.pointwise import float_power as float_power  # method in_place
+from jitgraph.torch.aten_ops.pointwise import float_power as float_power  # method
 from jitgraph.torch.aten_ops.pointwise import floor as floor  # method in_place
 from jitgraph.torch.aten_ops.pointwise import floor_divide as floor_divide  # method in_place
 from jitgraph.torch.aten_ops.pointwise import fmax as fmax  # method
@@ -389,6 +389,7 @@ from jitgraph.torch.functions.pointwise import conj as conj  # method
 from jitgraph.torch.functions.pointwise import conj_physical as conj_physical  # method in_place
 from jitgraph.torch.functions.pointwise import detach as detach
 from jitgraph.torch.functions.pointwise import detach_ as detach_
+from jitgraph.torch.functions.pointwise import float_power_ as float_power_  # method
 from jitgraph.torch.functions.pointwise import frexp as frexp  # method
 from jitgraph.torch.functions.pointwise import imag as imag
 from jitgraph.torch.functions.pointwise import polygamma as polygamma

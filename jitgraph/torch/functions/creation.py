@@ -211,7 +211,26 @@ def empty_strided(
     return jg.zeros(tuple(size), dtype=dtype_or_default(dtype), device=target(device), requires_grad=requires_grad)
 
 
-empty_permuted = empty_strided
+@torch_function
+def empty_permuted(
+    size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Any:  # fmt: skip
+    """Zeros of a shape, whatever order of its axes in memory is asked for: it is the row-major one."""
+    if len(size) != len(physical_layout):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
+            f"{len(size)} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
+    for position, axis in enumerate(physical_layout):
+        if not 0 <= axis < len(size):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {axis} at index "
+                f"{position}).  NB: negative dims not currently supported"
+            )
+    if len(set(physical_layout)) < len(size):
+        raise RuntimeError("Duplicate dim not allowed")
+    return empty_strided(size, None, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 @with_out
@@ -478,4 +497,4 @@ def fill(input: Any, value: Any) -> Any:
     """A number, or the element of a tensor of rank 0, everywhere, in the shape and dtype of a tensor."""
     if isinstance(value, jg.Tensor):
         return jg.broadcast_to(cast(value, input._static.type.dtype), tuple(input.shape))
-    return full_like(input, value)
+    return operands.replaced(input, full_like(input, value))

@@ -173,6 +173,8 @@ def multinomial(input: Any, num_samples: int, replacement: bool = False, *, gene
     """Indices that are drawn with the weights of each row."""
     if input.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not dtypes.is_float(input._static.type.dtype):
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype}")
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     return jg.random.multinomial(_stopped(input), num_samples, replacement, generator=generator)

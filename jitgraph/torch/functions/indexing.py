@@ -68,7 +68,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, value: Any = None
     """A copy with the elements of ``src``, or a number, at the indices along an axis."""
     source = value if src is None else src
     if isinstance(source, jg.Tensor):
-        require_dtype("scatter", input, source)
+        operands.require_dtype("scatter", input, source)
         if reduce is None:
             return indexing.scatter(input, dim, index, source)
         return indexing.scatter_reduce(input, dim, index, source, reduce=reduce)
@@ -82,16 +82,10 @@ def _number_for(x: Any, number: Any) -> Any:
     return operands.wrapped(number, x._static.type.dtype)
 
 
-def require_dtype(name: str, x: Any, source: Any) -> None:
-    """RuntimeError where what is to be written to a tensor has another dtype."""
-    if x._static.type.dtype != source._static.type.dtype:
-        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
-
-
 @with_out
 def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
     """A copy in which the elements of ``src`` meet at their indices: by sum, prod, mean, amax or amin."""
-    require_dtype("scatter", input, src)
+    operands.require_dtype("scatter", input, src)
     return indexing.scatter_reduce_two(input, dim, index, src, reduce, include_self=include_self)
 
 
@@ -148,7 +142,7 @@ def take(input: Any, index: Any) -> Any:
 @torch_function
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """A copy with elements of ``source`` in order where the mask is true."""
-    require_dtype("masked_scatter", input, source)
+    operands.require_dtype("masked_scatter", input, source)
     return indexing.masked_scatter(input, mask, source)
 
 

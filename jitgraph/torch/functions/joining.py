@@ -205,6 +205,8 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
 @torch_function
 def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     """The plane of two axes turned by k quarters, from the first axis to the second."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     return movement.rot90(input, k, tuple(dims))
 
 
@@ -229,7 +231,7 @@ def _copied(name: str, view: Callable[..., Any]) -> Any:
 squeeze_copy, unfold_copy = _copied("squeeze_copy", views.squeeze), _copied("unfold_copy", views.unfold)
 
 
-@torch_function
+@with_out
 def as_strided_copy(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """As ``as_strided``, as a copy."""
     return jg.clone(views.as_strided(input, size, stride, storage_offset))

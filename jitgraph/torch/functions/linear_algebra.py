@@ -57,7 +57,7 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> Any:  # noqa: N80
     from jitgraph.torch import linalg as torch_linalg  # which is built of these functions
 
     factors = torch_linalg.lu_factor_ex(A, pivot=pivot)
-    return tuple(factors) if get_infos else return_types.linalg_lu_factor(*factors[:2])
+    return factors if get_infos else return_types.linalg_lu_factor(*factors[:2])
 
 
 @with_out
@@ -113,6 +113,8 @@ def orgqr(input: Any, tau: Any) -> Any:
 @with_out
 def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:
     """The product of the orthogonal matrix of reflections, or its adjoint, with another matrix."""
+    if input.ndim < 2:
+        raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
     rows, columns = input.shape[-2:]
     rest = fn.zeros((*input.shape[:-2], rows, rows - columns), dtype=input.dtype)
     q = linalg.householder_product(fn.concat([input, rest], axis=-1), tau)

@@ -10,7 +10,7 @@ from jitgraph.torch import return_types
 from jitgraph.torch.adapters import torch_function, with_out
 from jitgraph.torch.aten_ops import pointwise
 from jitgraph.torch.scalar_types import scalar_type
-from jitgraph.torch.writing import written_to
+from jitgraph.torch.writing import overwritten, require_own_dtype, written_to
 
 
 @with_out
@@ -22,6 +22,17 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
 
 
 clip = clamp
+
+
+def float_power_(self: Any, exponent: Any) -> Any:
+    """``float_power`` in place; RuntimeError unless the tensor has the result's dtype, float64 or complex128."""
+    result = pointwise.float_power(self, exponent)
+    if result.dtype != self.dtype:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {self.dtype!r} but the operation's result requires dtype "
+            f"{scalar_type(result._static.type.dtype)!r}"
+        )
+    return overwritten(self, result)
 
 
 @with_out
@@ -86,7 +97,11 @@ resolve_neg = resolve_conj
 
 def conj_physical(input: Any, *, out: Any = None) -> Any:
     """The complex conjugates; a real tensor itself."""
-    return conj(input) if out is None else written_to(out, jg.conj(input))
+    if out is None:
+        return conj(input)
+    result = jg.conj(input)
+    require_own_dtype("conj_physical", out, result)
+    return written_to(out, result)
 
 
 def detach(input: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import jitgraph as jg
 from jitgraph import dtypes
+from jitgraph.ir import context
 from jitgraph.torch import return_types
 from jitgraph.torch.adapters import torch_function, with_out
 from jitgraph.torch.aten_ops import operands, reductions
@@ -220,6 +221,9 @@ _adopted = torch_function(lambda result: result)
 def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
     """Central differences along axes, one tensor for each."""
     axes = list(_whole_numbers(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    repeated = [axis for axis in axes if axes.count(axis) > 1]
+    if repeated:
+        raise RuntimeError(f"dim {repeated[0]} appears multiple times in the list of dims")
     steps = list(spacing) if isinstance(spacing, list | tuple) else [1 if spacing is None else spacing] * len(axes)
     if len(steps) != len(axes):
         raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar or a list of {len(axes)}")
@@ -233,9 +237,31 @@ def _number_of_one(matrix: Any) -> Any:
     return jg.reshape(matrix, ()) if tuple(matrix.shape) == (1, 1) else matrix
 
 
+def _require_weights(name: str, kind: str, is_kind: Any, weights: Any, count: Any) -> None:
+    """RuntimeError for weights of observations of another kind, count or sign."""
+    if weights.ndim > 1:
+        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {weights.ndim}")
+    if not is_kind(weights._static.type.dtype):
+        raise RuntimeError(f"cov(): expected {name} to have {kind} dtype but got {name} with {weights.dtype}")
+    if weights.numel() != count:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+            f"{weights.numel()} != {count}"
+        )
+    if context.current().trace is None and bool(jg.any(jg.less(weights, 0))):
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+
+
 @torch_function
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariances of the rows."""
+    count = input.shape[-1] if input.ndim else 1
+    for name, kind, is_kind, weights in (
+        ("fweights", "integral", dtypes.is_integer, fweights),
+        ("aweights", "floating point", dtypes.is_float, aweights),
+    ):
+        if weights is not None:
+            _require_weights(name, kind, is_kind, weights, count)
     return _number_of_one(jg.cov(input, correction=correction, fweights=fweights, aweights=aweights))
 
 

@@ -335,7 +335,9 @@ def narrow(input: Tensor, dim: int, start: Any, length: Any) -> Tensor:
     if not input.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     size = input.shape[axis]
-    if isinstance(start, jg.Tensor) and start._static.type.shape == ():
+    if isinstance(start, jg.Tensor):
+        if start.ndim or not dtypes.is_integer(start._static.type.dtype):
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
         start = start.item() if not isinstance(start, Tensor) or start._value is not None else start
     if all(type(n) is int for n in (size, start, length)):
         if length < 0:
@@ -357,7 +359,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Views without one axis, one for each index of it."""
     axis = axis_of(dim, input.ndim)
     if not input.ndim:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return tuple(select(input, axis, index) for index in range(input.shape[axis]))
 
 
@@ -410,10 +412,21 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     return tuple(slice_of(input, axis, start, end) for start, end in zip([0, *bounds], [*bounds, size], strict=True))
 
 
-def _split_along(name: str, axis_for: Any) -> Any:
+def _split_along(name: str, least: int, axis_for: Any) -> Any:
     def call(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        if input.ndim < least:
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {input.ndim} "
+                "dimensions!"
+            )
         axis = axis_for(input)
-        if isinstance(indices_or_sections, int) and input.shape[axis] % indices_or_sections:
+        sections = indices_or_sections
+        if not isinstance(sections, int | Sequence | jg.Tensor) or isinstance(sections, str):
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments - got (Tensor, {type(sections).__name__}), but "
+                "expected a number of sections or a sequence of indices"
+            )
+        if isinstance(sections, int) and (sections <= 0 or input.shape[axis] % sections):
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {axis}, but the size of the dimension "
                 f"{input.shape[axis]} is not divisible by the split_size {indices_or_sections}!"
@@ -425,9 +438,9 @@ def _split_along(name: str, axis_for: Any) -> Any:
     return call
 
 
-hsplit = _split_along("hsplit", lambda x: 0 if x.ndim == 1 else 1)
-vsplit = _split_along("vsplit", lambda x: 0)
-dsplit = _split_along("dsplit", lambda x: 2)
+hsplit = _split_along("hsplit", 1, lambda x: 0 if x.ndim == 1 else 1)
+vsplit = _split_along("vsplit", 2, lambda x: 0)
+dsplit = _split_along("dsplit", 3, lambda x: 2)
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:

@@ -54,12 +54,16 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Any = None) -> Te
 
 def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Any = None) -> Tensor:
     """Exponentials of normal numbers of this mean and standard deviation."""
+    if std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     kind = _float_of(self, "log_normal_")
     return overwritten(self, jg.random.lognormal(tuple(self.shape), mean, std, dtype=kind, generator=generator))
 
 
 def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Any = None) -> Tensor:
     """Cauchy-distributed numbers."""
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     kind = _float_of(self, "cauchy_")
     return overwritten(self, jg.random.cauchy(tuple(self.shape), median, sigma, dtype=kind, generator=generator))
 

@@ -13,7 +13,7 @@ from jitgraph.torch.aten_ops import operands
 from jitgraph.torch.functions import views
 from jitgraph.torch.promotion import converted
 from jitgraph.torch.tensors import Tensor, View
-from jitgraph.torch.writing import overwritten
+from jitgraph.torch.writing import in_history_of, overwritten
 
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
@@ -33,7 +33,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             raise RuntimeError(
                 f"The size of tensor a {list(shape)} must match the size of tensor b {list(value.shape)}: {error}"
             ) from None
-    self._rebind(lifting.cast(value, kind))
+    self._rebind(in_history_of(self, lifting.cast(value, kind)))
     return self
 
 
@@ -55,7 +55,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         raise RuntimeError("value cannot be converted to type float without overflow")
     if not dtypes.is_inexact(kind) and not dtypes.is_bool(kind) and isinstance(value, float):
         value = int(value)
-    filled = jg.full(shape, value, dtype=kind, device=self._static.device).value
+    filled = in_history_of(self, jg.full(shape, value, dtype=kind, device=self._static.device).value)
     if isinstance(self, View):
         self._rebind(filled, equal=True)
     else:

@@ -36,12 +36,16 @@ def _window(weights: Callable[..., Samples]) -> Callable[..., Any]:
         kind = dtype_or_default(dtype)
         if M < 0:
             raise ValueError(f"{weights.__name__} requires non-negative window length, got M={M}")
-        if not dtypes.is_float(kind):
-            raise ValueError(f"{weights.__name__} expects a floating point dtype, got: {dtype}")
+        if kind not in (dtypes.float32, dtypes.float64):
+            raise ValueError(f"{weights.__name__} expects float32 or float64 dtypes, got: {dtype}")
         if layout is not None and "strided" not in str(layout):
             raise ValueError(f"{weights.__name__} is implemented for strided tensors only, got: {layout}")
+        if sym and form.get("center") is not None:
+            raise ValueError("Center must be None for symmetric windows")
         steps = M - 1 if sym else M
-        values = np.ones(M) if M < 2 and not form else weights(np.arange(M, dtype=np.float64), max(steps, 1), **form)
+        values = weights(np.arange(M, dtype=np.float64), max(steps, 1), **form)
+        if M == 1:  # the middle alone
+            values = np.ones(M)
         target = dtype if dtype is not None else None
         result = tensor(values.astype(np.float64), dtype=target or _default(kind), device=device)
         return result.requires_grad_() if requires_grad else result

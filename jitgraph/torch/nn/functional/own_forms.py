@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jitgraph as jg
+from jitgraph.ir import context
 from jitgraph.nn import functional
 from jitgraph.torch.adapters import torch_function, with_out
 
@@ -45,7 +46,49 @@ def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype:
 
 
 normalize = with_out(functional.normalize)
+avg_pool2d, avg_pool3d = with_out(functional.avg_pool2d), with_out(functional.avg_pool3d)
+gelu, hardshrink, softshrink = map(with_out, (functional.gelu, functional.hardshrink, functional.softshrink))
+linear, logsigmoid, softplus = map(with_out, (functional.linear, functional.logsigmoid, functional.softplus))
 native_channel_shuffle = torch_function(functional.channel_shuffle)
+
+
+def _of_one_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A convolution, whose operands have one dtype unless ``autocast`` casts them."""
+
+    @functools.wraps(function)
+    def call(input: Any, weight: Any, bias: Any = None, *args: Any, **keywords: Any) -> Any:
+        if context.current().autocast is None:
+            for name, other in (("weight", weight), ("bias", bias)):
+                if isinstance(other, jg.Tensor) and isinstance(input, jg.Tensor) and other.dtype != input.dtype:
+                    raise RuntimeError(f"Input type ({input.dtype}) and {name} type ({other.dtype}) should be the same")
+        return function(input, weight, bias, *args, **keywords)
+
+    return torch_function(call)
+
+
+conv1d, conv2d, conv3d = map(_of_one_dtype, (functional.conv1d, functional.conv2d, functional.conv3d))
+conv_transpose1d, conv_transpose2d = map(_of_one_dtype, (functional.conv_transpose1d, functional.conv_transpose2d))
+conv_transpose3d = _of_one_dtype(functional.conv_transpose3d)
+
+
+def _dropout(function: Callable[..., Any], trains: bool) -> Callable[..., Any]:
+    """A dropout, which gives its input itself where it drops nothing."""
+    compute = torch_function(function)
+
+    @functools.wraps(function)
+    def call(input: Any, p: float = 0.5, training: bool = trains, inplace: bool = False, **keywords: Any) -> Any:
+        if 0 <= p <= 1 and (p == 0 or not training) and isinstance(input, jg.Tensor):
+            return input
+        return compute(input, p, training, inplace, **keywords)
+
+    return call
+
+
+dropout = _dropout(functional.dropout, True)
+dropout1d, dropout2d = _dropout(functional.dropout1d, True), _dropout(functional.dropout2d, True)
+dropout3d = _dropout(functional.dropout3d, True)
+alpha_dropout = _dropout(functional.alpha_dropout, False)
+feature_alpha_dropout = _dropout(functional.feature_alpha_dropout, False)
 
 
 @torch_function

@@ -38,7 +38,6 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
 def _of_tensors(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A function that raises TypeError where an argument without a tensor's attributes should be a tensor."""
 
-    @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
@@ -64,14 +63,14 @@ def torch_function(function: Callable[P, Any]) -> Callable[P, Any]:
 
     Calls of tensors and numbers that are one op go past Python, as those of jitgraph's own functions do.
     """
-    function = _of_tensors(function, function.__name__)
-    own, by_count = _parameters(function), _by_count(function)
+    checked = _of_tensors(function, function.__name__)
+    own, by_count = _parameters(function), _by_count(checked)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> Any:
         if not kwargs:
             return by_count[len(args)](*args)
-        return _results(function(*args, **_with_own_names(kwargs, own)))
+        return _results(checked(*args, **_with_own_names(kwargs, own)))
 
     return call
 
@@ -83,9 +82,9 @@ def with_out(function: Callable[..., Any], name: str | None = None) -> Callable[
     new tensors: where jitgraph's function gives an operand itself, a copy of it.
     """
     public = name or function.__name__
-    function = _of_tensors(function, public)
-    own, by_count = _parameters(function), _by_count(function, fresh=True)
-    package = "linalg." if function.__module__ == "jitgraph.torch.linalg" else ""
+    checked = _of_tensors(function, public)
+    own, by_count = _parameters(function), _by_count(checked, fresh=True)
+    package = "linalg." if function.__module__.endswith(".linalg") else ""
     is_strict = f"{package}{public}" in OF_OWN_DTYPE
 
     @functools.wraps(function)
@@ -93,7 +92,7 @@ def with_out(function: Callable[..., Any], name: str | None = None) -> Callable[
         if not kwargs:
             return by_count[len(args)](*args)
         out = kwargs.pop("out", None)
-        result = function(*args, **_with_own_names(kwargs, own))
+        result = checked(*args, **_with_own_names(kwargs, own))
         if out is not None:
             if is_strict or (public in ("max", "min") and not isinstance(out, jg.Tensor)):
                 require_own_dtype(public, out, result)

@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -89,7 +90,8 @@ def collect(arguments: argparse.Namespace, progress: bool = True) -> dict[str, d
             continue
         if variant is None:  # the worker ended within a variant
             variant = current.get(name, "forward")
-            values = {"passed": 0, "total": 1, **values}
+            texts = [f"{values['status']}: {values.pop('text')}"]
+            values = {"passed": 0, "total": 1, "texts": texts, **values}
         if values.get("status") == "none" or "skipped" in values:
             continue
         results[name][variant] = values
@@ -98,7 +100,7 @@ def collect(arguments: argparse.Namespace, progress: bool = True) -> dict[str, d
             _dump(results, arguments.json)
         if progress and values["status"] != "passed":
             print(
-                f"{name} {variant}: {values['status']} ({values['passed']}/{values['total']}) {values['text']}",
+                f"{name} {variant} ({values['passed']}/{values['total']}): {' ## '.join(values['texts'])}",
                 flush=True,
             )
     return dict(results)
@@ -126,24 +128,26 @@ def main() -> int:
         "--part", type=lambda s: tuple(map(int, s.split("/"))), help="I/N: every N-th op from the I-th on"
     )
     parser.add_argument("--json", help="write all results to this file")
-    parser.add_argument("--table", help="write a table in Markdown to this file")
+    parser.add_argument("--table", help="write a table in Markdown to this file, with --record of all that is recorded")
     parser.add_argument("--check", action="store_true", help="fail only for what passes by differences.json")
-    parser.add_argument("--record", action="store_true", help="write differences.json from these results")
+    parser.add_argument("--record", action="store_true", help="put these results into differences.json")
+    parser.add_argument("--results", nargs="*", metavar="JSON", help="take results from such files and run nothing")
     parser.add_argument(
         "--module", default="jitgraph.torch", help="the module under test (torch itself tries the harness)"
     )
     arguments = parser.parse_args()
     start = time.monotonic()
-    results = collect(arguments, progress=not arguments.check)
+    if arguments.results is not None:
+        results = {job: of for path in arguments.results for job, of in json.loads(Path(path).read_text()).items()}
+    else:
+        results = collect(arguments, progress=not arguments.check)
     print(report.summary(results))
     print(f"{time.monotonic() - start:.0f} s")
     if arguments.json:
         _dump(results, arguments.json)
+    everything = differences.write(results) if arguments.record else results
     if arguments.table:
-        with open(arguments.table, "w") as file:
-            file.write(report.table(results))
-    if arguments.record:
-        differences.write(results)
+        Path(arguments.table).write_text(report.table(everything))
     if arguments.check:
         regressions = differences.regressions(results)
         print(*regressions, sep="\n")

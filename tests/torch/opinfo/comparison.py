@@ -93,10 +93,11 @@ class Manner:
             if not np.array_equal(a, b):
                 raise Differs(f"{what}: values {_values(b, a != b)} instead of {_values(a, a != b)}")
             return
-        wrong = ~close(a, b, self.tolerance if self.tolerance and want.dtype == torch.float64 else want.dtype)
+        doubled = want.dtype in (torch.float64, torch.complex128)
+        wrong = ~close(a, b, self.tolerance if self.tolerance and doubled else want.dtype)
         if wrong.any() and isinstance(precise, torch.Tensor) and precise.shape == want.shape:
             exact = np.abs(array_of(precise)) if not self.phases else array_of(precise)
-            wrong &= ~near(exact, a, b)
+            wrong &= ~near(exact, a, b, want.dtype)
         if wrong.any():
             raise Differs(f"{what}: values {_values(b, wrong)} instead of {_values(a, wrong)}")
 
@@ -109,17 +110,18 @@ def close(want: np.ndarray, got: np.ndarray, dtype: torch.dtype) -> np.ndarray:
         return np.isclose(got, want, rtol=relative, atol=absolute * scale, equal_nan=True)
 
 
-def near(exact: np.ndarray, want: np.ndarray, got: np.ndarray) -> np.ndarray:
+def near(exact: np.ndarray, want: np.ndarray, got: np.ndarray, dtype: torch.dtype) -> np.ndarray:
     """Whether a result is about as near to the result in double precision as PyTorch's is."""
     with np.errstate(all="ignore"):
         theirs, ours = np.abs(want - exact), np.abs(got - exact)
-        return np.asarray(ours <= 4 * theirs + 4 * np.finfo(want.dtype).eps * np.abs(exact))
+        return np.asarray(ours <= 4 * theirs + 4 * torch.finfo(dtype).eps * np.abs(exact))
 
 
 def _floats(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(_floats(item) for item in value)
-    return isinstance(value, torch.Tensor) and value.dtype in (torch.float32, torch.complex64)
+    inexact = (torch.float16, torch.bfloat16, torch.float32, torch.complex64)
+    return isinstance(value, torch.Tensor) and value.dtype in inexact
 
 
 def _short(value: Any) -> str:

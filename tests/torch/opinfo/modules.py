@@ -25,6 +25,7 @@ from tests.torch.opinfo.variants import (
     _replaced,
     _without_none,
     leaves,
+    outcome,
     time_limit,
 )
 from tests.torch.opinfo.workers import Record
@@ -50,7 +51,7 @@ def _run_module(record: Callable[[Record], None], info: Any, to: Translator, arg
     for variant in VARIANTS:
         record({"variant": variant, "status": "started"})
         passed = total = 0
-        failure: tuple[str, str] | None = None
+        failures: list[tuple[str, str]] = []
         for sample in _samples(info, count, variant != "eval"):
             try:
                 with time_limit(arguments.sample_seconds):
@@ -59,16 +60,15 @@ def _run_module(record: Callable[[Record], None], info: Any, to: Translator, arg
             except Untranslatable:
                 continue
             except Missing as error:
-                failure = failure or ("missing", str(error))
+                failures.append(("missing", str(error)))
             except Failure as error:
-                failure = failure or (error.status, error.text)
+                failures.append((error.status, error.text))
             except Differs as error:
-                failure = failure or ("differs", str(error)[:300])
+                failures.append(("differs", str(error)[:300]))
             except Slow:
-                failure = failure or ("slow", f"a sample takes more than {arguments.sample_seconds:.0f} s")
+                failures.append(("slow", f"a sample takes more than {arguments.sample_seconds:.0f} s"))
             total += 1
-        status, text = failure or ("passed" if total else "none", "")
-        record({"variant": variant, "status": status, "passed": passed, "total": total, "text": text})
+        record({"variant": variant, **(outcome(passed, total, failures) if total else {"status": "none"})})
 
 
 def _samples(info: Any, count: int | None, training: bool) -> list[Any]:

@@ -14,7 +14,7 @@ from torch.testing._internal.common_optimizers import optim_db
 
 from tests.torch.opinfo.comparison import Differs, Manner
 from tests.torch.opinfo.translation import Missing, Translator, Untranslatable
-from tests.torch.opinfo.variants import Failure, Slow, _ours, _outcome, time_limit
+from tests.torch.opinfo.variants import Failure, Slow, _ours, _outcome, outcome, time_limit
 from tests.torch.opinfo.workers import Record
 
 VARIANTS = ("steps", "groups", "state_dict", "continued", "errors")
@@ -44,7 +44,7 @@ def _run_optimizer(record: Callable[[Record], None], info: Any, to: Translator, 
             else list(info.optim_error_inputs_func("cpu", torch.float32))
         )
         passed = total = 0
-        failure: tuple[str, str] | None = None
+        failures: list[tuple[str, str]] = []
         for sample in samples:
             desc = getattr(sample, "desc", "")
             try:
@@ -54,16 +54,15 @@ def _run_optimizer(record: Callable[[Record], None], info: Any, to: Translator, 
             except Untranslatable:
                 continue
             except Missing as error:
-                failure = failure or ("missing", str(error))
+                failures.append(("missing", str(error)))
             except Failure as error:
-                failure = failure or (error.status, f"{desc}: {error.text}")
+                failures.append((error.status, f"{desc}: {error.text}"))
             except Differs as error:
-                failure = failure or ("differs", f"{desc}: {error}"[:300])
+                failures.append(("differs", f"{desc}: {error}"[:300]))
             except Slow:
-                failure = failure or ("slow", f"{desc}: a sample takes more than {arguments.sample_seconds:.0f} s")
+                failures.append(("slow", f"{desc}: a sample takes more than {arguments.sample_seconds:.0f} s"))
             total += 1
-        status, text = failure or ("passed" if total else "none", "")
-        record({"variant": variant, "status": status, "passed": passed, "total": total, "text": text})
+        record({"variant": variant, **(outcome(passed, total, failures) if total else {"status": "none"})})
 
 
 def _check(info: Any, sample: Any, variant: str, to: Translator) -> None:

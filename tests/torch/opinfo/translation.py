@@ -112,6 +112,8 @@ class Translator:
             return functools.partial(self.function(f.func), *f.args, **f.keywords)
         if isinstance(f, types.FunctionType) and "torch.testing" in f.__module__ and not hasattr(f, "__wrapped__"):
             return self._rebuilt(f)
+        if isinstance(f, torch.nn.PairwiseDistance):
+            return self.attribute("nn.PairwiseDistance")(f.norm, f.eps, f.keepdim)
         if isinstance(f, torch._ops.OpOverloadPacket | torch._ops.OpOverload):
             return self._of_aten(f)
         name = getattr(f, "__name__", "")
@@ -190,6 +192,8 @@ class Translator:
         flag = t.requires_grad if requires_grad is None else requires_grad
         if t.layout != torch.strided or t.is_quantized or t.dtype not in DTYPES or t.device.type != "cpu":
             raise Untranslatable(f"a tensor of {t.layout}, {t.dtype}")
+        if t.ndim > 64:
+            raise Untranslatable("a tensor of more axes than NumPy's have")
         plain = t.detach().resolve_conj().resolve_neg()
         if self.module is torch:
             return plain.clone().requires_grad_(flag)

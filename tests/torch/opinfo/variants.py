@@ -96,6 +96,8 @@ class Case:
         return Manner(phases=self.path not in PHASES, precise=precise)
 
     def ours(self, sample: Any, strided: bool = False, expanded: bool = False) -> tuple[Any, list[Any], dict[str, Any]]:
+        if sample.kwargs.get("sparse") is True:
+            raise Untranslatable("a sparse gradient")
         memo: dict[int, Any] = {}
         parts = [
             self.to.value(part, strided, expanded, memo) for part in (sample.input, list(sample.args), sample.kwargs)
@@ -105,11 +107,15 @@ class Case:
     def find_random(self) -> None:
         """Note whether two seeds make two results: then shapes and dtypes alone are compared."""
         functions = [f for f in (self.op.op, self.op.get_inplace()) if f is not None]
-        for sample in self.samples():
-            for f in functions:
-                first, *others = [_with_seed(seed, f, sample) for seed in (1, 2, 3, 4)]
-                with contextlib.suppress(RuntimeError):  # sparse tensors cannot be compared
-                    self.random |= not all(_equal(first, other) for other in others)
+        self.random = any(is_random(f, sample) for sample in self.samples() for f in functions)
+
+
+def is_random(f: Callable[..., Any], sample: Any) -> bool:
+    """Whether different seeds make different results."""
+    first, *others = [_with_seed(seed, f, sample) for seed in (1, 2, 3, 4)]
+    with contextlib.suppress(RuntimeError):  # sparse tensors cannot be compared
+        return not all(_equal(first, other) for other in others)
+    return False
 
 
 def _with_seed(seed: int, f: Callable[..., Any], sample: Any) -> Any:
@@ -125,15 +131,19 @@ def _with_seed(seed: int, f: Callable[..., Any], sample: Any) -> Any:
         torch.manual_seed = theirs
 
 
+_DOUBLES = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex64: torch.complex128,
+}
+
+
 def _double(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         value = value.detach()
-        return value.to({torch.float32: torch.float64, torch.complex64: torch.complex128}.get(value.dtype, value.dtype))
-    return (
-        {torch.float32: torch.float64, torch.complex64: torch.complex128}.get(value, value)
-        if isinstance(value, torch.dtype)
-        else value
-    )
+        return value.to(_DOUBLES.get(value.dtype, value.dtype))
+    return _DOUBLES.get(value, value) if isinstance(value, torch.dtype) else value
 
 
 def _copies(value: Any) -> Any:
@@ -147,10 +157,14 @@ def _copies(value: Any) -> Any:
 
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-        return a.shape == b.shape and bool(torch.equal(torch.nan_to_num(a.detach()), torch.nan_to_num(b.detach())))
+        return a.shape == b.shape and bool(torch.equal(_no_nan(a.detach()), _no_nan(b.detach())))
     if isinstance(a, list | tuple):
         return all(_equal(x, y) for x, y in zip(a, b, strict=False))
     return True
+
+
+def _no_nan(x: torch.Tensor) -> torch.Tensor:
+    return torch.nan_to_num(torch.view_as_real(x.resolve_conj()) if x.is_complex() else x)
 
 
 def leaves(value: Any) -> list[Any]:
@@ -307,7 +321,7 @@ def gradient(case: Case) -> Iterator[Callable[[], None]]:
 
         def check(sample: Any = sample) -> None:
             result, error = _outcome(lambda: theirs(sample))
-            if error is not None:
+            if error is not None or is_random(f, sample):
                 return
             want, cotangents = result
             x, args, keywords = case.ours(sample)
@@ -403,8 +417,6 @@ def out(case: Case) -> Iterator[Callable[[], None]]:
                         return function(x, *args, **keywords, out=outs[0] if single else tuple(outs))
 
                 returned, error = _outcome(lambda: call(f, sample.input, sample.args, sample.kwargs, targets))
-                if error is not None and kind == "dtype":
-                    return  # some ops of PyTorch want the result's own dtype; here a higher one will do
                 x, args, keywords = case.ours(sample)
                 got = _ours(lambda: call(g, x, args, keywords, mine), error)
                 if error is not None:
@@ -414,7 +426,7 @@ def out(case: Case) -> Iterator[Callable[[], None]]:
                     return f(s.input, *s.args, **s.kwargs) if single else list(f(s.input, *s.args, **s.kwargs))
 
                 manner = case.manner(sample, again)
-                manner.tolerance = case.dtype if case.dtype.is_floating_point else None
+                manner.tolerance = case.dtype if case.dtype.is_floating_point or case.dtype.is_complex else None
                 manner.check(targets[0] if single else targets, mine[0] if single else mine, f"out of {kind}")
                 if returned is not None and any(a is not b for a, b in zip(leaves(got), mine, strict=True)):
                     raise Differs("another tensor than out= is returned")
@@ -422,12 +434,20 @@ def out(case: Case) -> Iterator[Callable[[], None]]:
             yield check
 
 
+_HIGHER = {
+    torch.float32: torch.float64,
+    torch.float64: torch.complex128,
+    torch.complex64: torch.complex128,
+    torch.complex128: torch.complex128,
+}
+
+
 def _target(t: torch.Tensor, kind: str) -> torch.Tensor:
     if kind == "empty":
         return torch.empty(0, dtype=t.dtype)
     dtype = t.dtype
     if kind == "dtype":
-        dtype = torch.float64 if t.dtype == torch.float32 else torch.float32
+        dtype = _HIGHER.get(t.dtype, torch.float32)
     return torch.full(tuple(t.shape), 1, dtype=dtype)
 
 
@@ -502,9 +522,9 @@ FUNCTIONS: dict[str, Callable[[Case], Iterator[Callable[[], None]]]] = {
 
 
 def run(case: Case, variant: str, seconds: float) -> dict[str, Any] | None:
-    """How many samples of a variant agree, with the first failure; None where the op has no such variant."""
+    """How many samples of a variant agree, and what the others show; None where the op has no such variant."""
     passed = total = 0
-    failure: tuple[str, str] | None = None
+    failures: list[tuple[str, str]] = []
     skipped = ""
     try:
         for check in FUNCTIONS[variant](case):
@@ -517,25 +537,31 @@ def run(case: Case, variant: str, seconds: float) -> dict[str, Any] | None:
                 skipped = str(error)
             except Missing as error:
                 total += 1
-                failure = failure or ("missing", str(error))
+                failures.append(("missing", str(error)))
             except Failure as error:
                 total += 1
-                failure = failure or (error.status, error.text)
+                failures.append((error.status, error.text))
             except Slow:
                 total += 1
-                failure = failure or ("slow", f"a sample takes more than {seconds:.0f} s")
+                failures.append(("slow", f"a sample takes more than {seconds:.0f} s"))
                 break
             except Differs as error:
                 total += 1
-                failure = failure or ("differs", str(error)[:300])
+                failures.append(("differs", str(error)))
             except Exception as error:  # of the conversion or the comparison: a result that cannot be read
                 total += 1
-                failure = failure or ("raises", f"not compared: {type(error).__name__}: {error}"[:300])
+                failures.append(("raises", f"not compared: {type(error).__name__}: {error}"))
     except Missing as error:
-        total, failure = total + 1, ("missing", str(error))
+        total += 1
+        failures.append(("missing", str(error)))
     except Untranslatable as error:
         skipped = str(error)
     if total == 0:
         return {"skipped": skipped} if skipped else None
-    status, text = failure or ("passed", "")
-    return {"status": status, "passed": passed, "total": total, "text": text}
+    return outcome(passed, total, failures)
+
+
+def outcome(passed: int, total: int, failures: list[tuple[str, str]]) -> dict[str, Any]:
+    """The record of a variant: the status of the first failure, and the different texts of all."""
+    texts = list(dict.fromkeys(f"{status}: {text}"[:300] for status, text in failures))
+    return {"status": failures[0][0] if failures else "passed", "passed": passed, "total": total, "texts": texts}

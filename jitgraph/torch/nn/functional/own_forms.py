@@ -47,8 +47,9 @@ def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype:
 
 normalize = with_out(functional.normalize)
 avg_pool2d, avg_pool3d = with_out(functional.avg_pool2d), with_out(functional.avg_pool3d)
-gelu, hardshrink, softshrink = map(with_out, (functional.gelu, functional.hardshrink, functional.softshrink))
-linear, logsigmoid, softplus = map(with_out, (functional.linear, functional.logsigmoid, functional.softplus))
+gelu, hardshrink = with_out(functional.gelu), with_out(functional.hardshrink)
+linear, logsigmoid = with_out(functional.linear), with_out(functional.logsigmoid)
+softplus, softshrink = with_out(functional.softplus), with_out(functional.softshrink)
 native_channel_shuffle = torch_function(functional.channel_shuffle)
 
 

@@ -299,3 +299,8 @@ def stopped(value: Any) -> Any:
     if isinstance(value, COMPUTED):
         return value.recorded(None)
     return ops.stop_gradient(value) if value.requires_grad else value
+
+
+def of_its_own(value: Any) -> Any:
+    """The same elements as a value that no other tensor has, so that a write to either is none to the other."""
+    return value.part_of(value.record, value.output) if isinstance(value, COMPUTED) else value

@@ -260,7 +260,7 @@ class EagerKernels:
         if op.vjp is None or not any(map(is_inexact, dtypes)):
             return False
         shapes = ((2,),) * len(dtypes)
-        graph = _backward(op, dtypes, SizePattern(shapes, {}, shapes), Half(tuple(range(len(dtypes))), (0,)))
+        graph = backward_graph(op, dtypes, SizePattern(shapes, {}, shapes), Half(tuple(range(len(dtypes))), (0,)))
         return any(value not in graph.inputs for value in graph.outputs)
 
     def _prepared(
@@ -446,10 +446,10 @@ def _dim(extent: int | str) -> DimLike:
 
 def _graph(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None) -> Graph:
     """What a kernel computes."""
-    return _forward(op, dtypes, pattern) if half is None else _backward(op, dtypes, pattern, half)
+    return forward_graph(op, dtypes, pattern) if half is None else backward_graph(op, dtypes, pattern, half)
 
 
-def _forward(op: Op, dtypes: DTypes, pattern: SizePattern) -> Graph:
+def forward_graph(op: Op, dtypes: DTypes, pattern: SizePattern) -> Graph:
     from jitgraph.eager.fused_ops import applied  # here: only where a kernel is made
 
     builder = GraphBuilder()
@@ -457,7 +457,7 @@ def _forward(op: Op, dtypes: DTypes, pattern: SizePattern) -> Graph:
     return builder.graph(applied(builder, op, inputs, pattern.attrs), op.name)
 
 
-def _backward(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half) -> Graph:
+def backward_graph(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half) -> Graph:
     """The gradient as a trace computes it: by the rule of the op, or through what defines it, which runs again."""
     from jitgraph.eager.fused_ops import applied
 

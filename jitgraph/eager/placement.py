@@ -97,7 +97,7 @@ class DeviceValue:
         """The same memory as a value with another record."""
         return DeviceValue(self.buffer, self.type, record, 0, self.access)
 
-    def part_of(self, record: Record, output: int) -> DeviceValue:
+    def part_of(self, record: Record | None, output: int) -> DeviceValue:
         """The same memory as an output of a record."""
         return DeviceValue(self.buffer, self.type, record, output, self.access)
 

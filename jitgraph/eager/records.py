@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
 from jitgraph.location import user_location
+
+if TYPE_CHECKING:
+    from jitgraph.eager.saved_operands import Saved
 
 
 class OpRecord(Record):
@@ -34,6 +37,18 @@ class OpRecord(Record):
     @property
     def name(self) -> str:  # type: ignore[override]
         return self.op.name
+
+    def saved_operands(self) -> Saved | None:
+        from jitgraph.eager.saved_operands import saved  # here: only a write to an operand asks for it
+
+        if not all(hasattr(value, "record") for value in (*(self.inputs or ()), *self.outputs)):
+            return None  # tokens, which are no values
+        return saved(self.op, self.attrs, self.inputs or ())
+
+    def again(self, inputs: Sequence[Any]) -> list[Any]:
+        with context.using(grad_enabled=False):
+            outputs: Any = self.op(*inputs, **dict(self.attrs))  # type: ignore[arg-type]
+        return list(outputs) if isinstance(outputs, tuple | list) else [outputs]
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()

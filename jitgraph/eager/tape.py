@@ -17,8 +17,10 @@ from jitgraph.errors import AnomalyError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location, Place, located, user_location
-from jitgraph.runtime import loader
+from jitgraph.runtime import imports, loader
 from jitgraph.runtime.buffer import Access, Array, Buffer
+
+versions: Any = imports.late(__name__, "jitgraph.eager.versions")  # few programs write what a gradient reads
 
 # ----------------------------------------------------------------------
 # The tape: records of eager ops, and the reverse sweep over them.
@@ -31,6 +33,8 @@ HOOKS: dict[int, list[tuple[int, Callable[[Any], Any]]]] = {}
 
 ORDER = itertools.count()
 """What the records of this process count their places in time by."""
+LAST_WRITE: Final = [-1]
+"""When a tensor that something refers to was last written in place (``versions.py``): newer records read what is."""
 
 
 class Record:
@@ -64,6 +68,14 @@ class Record:
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         """Cotangents of the inputs (None where none flows) from those of the outputs (None where none came)."""
+        raise NotImplementedError
+
+    def saved_operands(self) -> Any:
+        """What of this PyTorch would save for the gradient (``saved_operands.py``); None for nothing."""
+        return None
+
+    def again(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs for other inputs, of a record whose gradient is that of one op."""
         raise NotImplementedError
 
     def live_inputs(self) -> tuple[Any, ...]:
@@ -152,6 +164,7 @@ def sweep(
     with context.using(grad_enabled=create_graph, sweeping=True, autocast=None):
         accumulate(outputs, cotangents if create_graph else [cotangent.recorded(None) for cotangent in cotangents])
         visited: list[Record] = []
+        unnoted = False  # whether a compiled call wrote to a leaf
         while heap:
             record = heapq.heappop(heap)[1]
             slots = {number: finished(cotangent) for number, cotangent in pending.pop(record).items()}
@@ -168,17 +181,27 @@ def sweep(
                     if (record, number) in target_keys:
                         gradients[record, number] = cotangent
             if is_leaf or record.order == oldest:
+                unnoted = unnoted or (is_leaf and _is_written(record.handle(), record))  # type: ignore[attr-defined]
                 continue
+            if record.order < LAST_WRITE[0]:
+                versions.check(record, visited)
             try:
                 accumulate(record.live_inputs(), record.backward([*map(slots.get, range(len(record.outputs)))]))
             except AnomalyError as error:
                 _name(error, record)
                 raise
             visited.append(record)
+        if unnoted:
+            for record in visited:
+                versions.check(record, visited)
         if not (create_graph or retain_graph):
             for record in visited:
                 record.release()
     return gradients
+
+
+def _is_written(handle: Any, record: Record) -> bool:
+    return handle is not None and handle._api == "torch" and handle._value.record is not record
 
 
 def _name(error: AnomalyError, record: Record) -> None:
@@ -241,8 +264,9 @@ class EagerValue(Buffer):
         self.native: TensorType | None = None
         self._type: TensorType | None = None
 
-    def part_of(self, record: Record, output: int) -> EagerValue:
-        """A value of this memory, to which nothing else refers yet, as an output of a record that holds this value."""
+    def part_of(self, record: Record | None, output: int) -> EagerValue:
+        """A value of this memory, to which nothing else refers yet, as an output of a record that holds this value, or
+        of none."""
         alias: EagerValue = _new(EagerValue)
         alias._array = self._array
         alias.access = self.access

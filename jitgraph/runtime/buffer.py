@@ -116,6 +116,11 @@ def is_unique(buffer: Buffer) -> bool:
     return getrefcount(buffer) == _NAMED[0] and getrefcount(buffer.array) == _NAMED[1]
 
 
+def is_referenced(value: object) -> bool:
+    """Whether anything but one name of the caller refers to a value."""
+    return getrefcount(value) > _NAMED[0]
+
+
 _array_of: Final = attrgetter("array")
 
 

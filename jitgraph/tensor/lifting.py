@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,11 @@ from jitgraph.tensor.scalars import (
     require_plain_in,
     require_representable,
 )
+
+if TYPE_CHECKING:
+    from jitgraph.eager import versions
+else:
+    versions = imports.late(__name__, "jitgraph.eager.versions")
 
 TensorLike: TypeAlias = "ValueHandle | np.ndarray[Any, Any] | np.generic | Scalar"
 
@@ -285,10 +290,21 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
             shape = broadcast_shapes(*shapes)
             values = list(together(*values))
             break
-    return [
+    brought = [
         repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
         for x, value in zip(xs, values, strict=True)
     ]
+    now = context.current()
+    if now.grad_enabled and now.trace is None:
+        return [_as_operand(*each, target, shape) for each in zip(xs, values, brought, strict=True)]
+    return brought
+
+
+def _as_operand(x: Any, value: Any, brought: Any, dtype: DType, shape: Any) -> Any:
+    """``brought``, a form of the value of a tensor: what is written to the tensor is written to the operand."""
+    if brought is value or not isinstance(x, ValueHandle) or not (x._api == "torch" or versions.is_part(value)):
+        return brought
+    return versions.derived(brought, value, lambda base: broadcast_to(cast(base, dtype), shape), is_form=True)
 
 
 def alike(*xs: Any) -> list[Any] | None:

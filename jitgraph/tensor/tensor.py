@@ -335,7 +335,7 @@ class Tensor(ReadableHandle):
         return _getitem(self, index)  # type: ignore[no-any-return]
 
     def __setitem__(self, index: Any, value: TensorLike) -> None:
-        if self._indexed and sys.getrefcount(self) <= _UNNAMED:
+        if self._indexed is True and sys.getrefcount(self) <= _UNNAMED:
             raise JitgraphError(
                 "x[i][j] = v writes to an unnamed result of indexing, which nobody sees\n  hint: write x[i, j] = v"
             )

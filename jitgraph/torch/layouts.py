@@ -105,3 +105,36 @@ class ElementCount(int):
 
     def __call__(self, dim: int | None = None) -> Any:
         return self.shape if dim is None else self.shape[axis_of(dim, len(self.shape))]
+
+
+def indexed_layout(shape: tuple[Any, ...], layout: StorageLayout, items: tuple[Any, ...]) -> StorageLayout:
+    """Where the view by a basic index of a tensor begins in the storage, and its strides."""
+    offset, strides = layout
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > len(shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
+    result: list[Any] = []
+    axis = 0
+    for item in items:
+        if item is None:
+            result.append(0)
+        elif item is Ellipsis:
+            rest = len(shape) - used
+            result += strides[axis : axis + rest]
+            axis += rest
+        elif isinstance(item, slice):
+            known = all(type(bound) is int or bound is None for bound in (item.start, item.stop, item.step))
+            if known and type(shape[axis]) is int:
+                start, _, step = item.indices(shape[axis])
+                offset = offset + start * strides[axis]
+            else:
+                step = item.step or 1
+            result.append(strides[axis] * step)
+            axis += 1
+        else:
+            if type(item) is int and type(shape[axis]) is int:
+                if not -shape[axis] <= item < shape[axis]:
+                    raise IndexError(f"index {item} is out of bounds for dimension {axis} with size {shape[axis]}")
+                offset = offset + item % shape[axis] * strides[axis]
+            axis += 1
+    return offset, (*result, *strides[axis:])

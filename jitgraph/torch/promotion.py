@@ -12,7 +12,9 @@ from typing import Any
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
+from jitgraph.eager import versions
 from jitgraph.eager.handle import ValueHandle
+from jitgraph.ir import context
 from jitgraph.tensor import lifting
 from jitgraph.tensor.scalars import is_scalar
 from jitgraph.tensor.tensor import wrap
@@ -74,7 +76,17 @@ def promoted(*operands: Any) -> tuple[Any, ...]:
         if seen is not None and not dtypes.is_bool(seen):
             return operands
     target = result_type_of(*operands)
-    return tuple([cast(x, target) for x in operands])
+    return tuple([_as_operand(x, cast(x, target)) for x in operands])
+
+
+def _as_operand(x: Any, brought: Any) -> Any:
+    """``brought``, a tensor in the dtype of an operation: PyTorch saves the operand itself for its gradient."""
+    now = context.current()
+    if brought is not x and isinstance(x, ValueHandle) and now.grad_enabled and now.trace is None:
+        dtype = brought._static.type.dtype
+        read = lambda base: lifting.cast(base, dtype)
+        brought._value = versions.derived(brought._value, x.value, read, is_form=True)
+    return brought
 
 
 def cast(x: Any, dtype: DType) -> Any:
@@ -99,5 +111,5 @@ def converted(x: Any, dtype: DType) -> Any:
 def to_inexact(x: Any) -> Any:
     """A tensor of ints or bools in the default float dtype; others as they are."""
     if isinstance(x, ValueHandle) and not x._weak and not dtypes.is_inexact(x._static.type.dtype):
-        return cast(x, get_default_dtype().dtype)
+        return _as_operand(x, cast(x, get_default_dtype().dtype))
     return x

@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from copy import deepcopy
 from threading import RLock
-from typing import Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.handle import NATIVE_CLASSES, stopped
+from jitgraph.eager.handle import NATIVE_CLASSES, of_its_own, stopped
 from jitgraph.eager.tape import EagerValue, LeafRecord
 from jitgraph.ir import context
 from jitgraph.runtime import imports
+from jitgraph.runtime.buffer import is_referenced
 from jitgraph.tensor import indexing, lifting
-from jitgraph.tensor.direct_calls import direct_call
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch import promotion
 from jitgraph.torch.layouts import (
@@ -31,62 +31,21 @@ from jitgraph.torch.layouts import (
     advanced,
     axis_of,
     contiguous_strides,
+    indexed_layout,
     is_basic,
     is_contiguous,
 )
 from jitgraph.torch.metadata import Size, canonical, device
+from jitgraph.torch.operators import attach_operators
 from jitgraph.torch.scalar_types import dtype as dtype_class
 from jitgraph.torch.scalar_types import get_default_dtype, scalar_type
-from jitgraph.torch.writing import RETAINING, overwritten
+from jitgraph.torch.view_steps import DETACH, DataStep, Detach, ViewStep, data_step, stepped
+from jitgraph.torch.writing import RETAINING
 
-
-def _operator(name: str) -> Any:
-    """The binary operator with PyTorch's promotion."""
-    operate = getattr(jg.Tensor, name)
-    divides = "truediv" in name
-
-    def general(self: Tensor, other: Any) -> Any:
-        if other.__class__ is not int:
-            if not lifting.is_operand(other):
-                return NotImplemented
-            self, other = promotion.promoted(self, other)
-        if divides:
-            self, other = promotion.to_inexact(self), promotion.to_inexact(other)
-        result = operate(self, other)
-        if result.__class__ is jg.Tensor:
-            result.__class__ = Tensor
-        return result
-
-    native = direct_call(general, 2, api="torch")
-
-    def call(self: Tensor, other: Any) -> Any:
-        return native(self, other)
-
-    call.__name__ = call.__qualname__ = name
-    return call
-
-
-def _in_place_operator(name: str) -> Any:
-    """``x += y``: the value of the binary operator written to x."""
-    operate = _operator(f"__{name}__")
-
-    def call(self: Tensor, other: Any) -> Any:
-        result = operate(self, other)
-        return result if result is NotImplemented else overwritten(self, result)
-
-    call.__name__ = call.__qualname__ = f"__i{name}__"
-    return call
-
-
-def _unary(name: str) -> Any:
-    operate = getattr(jg.Tensor, name)
-    native = direct_call(lambda self: adopted(operate(self)), 1, api="torch")
-
-    def call(self: Tensor) -> Any:
-        return native(self)
-
-    call.__name__ = call.__qualname__ = name
-    return call
+if TYPE_CHECKING:
+    from jitgraph.eager import versions as _versions
+else:
+    _versions = imports.late(__name__, "jitgraph.eager.versions")
 
 
 LazyLayout: TypeAlias = "StorageLayout | Callable[[], StorageLayout]"
@@ -111,7 +70,7 @@ class Tensor(jg.Tensor):
         if sizes is not None:
             made = jg.zeros(tuple(sizes), dtype=kind, device=canonical(device))
         elif isinstance(data[0], jg.Tensor):
-            made = wrap(data[0].value)
+            made = wrap(of_its_own(data[0].value))
         else:
             made = jg.asarray(data[0], dtype=kind, device=canonical(device))
         self._bind(made.value)
@@ -234,16 +193,37 @@ class Tensor(jg.Tensor):
     @property
     def data(self) -> Tensor:  # type: ignore[override]
         """The same elements without history; setting it gives this tensor other ones."""
-        return detached(self)  # type: ignore[no-any-return]
+        return view_of(self, DataStep(), lambda: layout_of(self))
 
     @data.setter
     def data(self, value: Any) -> None:
         with context.using(grad_enabled=False):
-            self._resize_to(lifting.value_of(value))
+            self._resize_to(of_its_own(lifting.value_of(value)), counted=False)
 
-    def _rebind(self, value: Any) -> None:
-        """As of every handle; a computed tensor keeps its history where no gradient is recorded."""
-        if not context.current().grad_enabled and not self._requires_grad:
+    @property
+    def _version(self) -> int:
+        """How often the tensor was written in place, or one that shares its elements, but for writes to ``.data``."""
+        return int(self._indexed)  # which no tensor of PyTorch's needs for what jitgraph's own ones say by it
+
+    def _rebind(self, value: Any, counted: bool = True) -> None:
+        """As of every handle; a computed tensor keeps its history where no gradient is recorded.
+
+        ``counted``: the tensor then has another version.
+        """
+        current = context.current()
+        if current.trace is not None:
+            self._give(value, current)
+            return
+        old = self._value
+        kept = not current.grad_enabled and not self._requires_grad and old.requires_grad
+        self._give(value, current)
+        if kept or is_referenced(old) or _versions.is_followed(self):
+            _versions.overwritten(self, old, counted=counted)
+        if counted:
+            self._indexed += 1  # type: ignore[assignment]
+
+    def _give(self, value: Any, current: context.Context) -> None:
+        if not current.grad_enabled and not self._requires_grad:
             old = self.value
             if old.requires_grad and (old.type.shape, old.type.dtype) == (value.type.shape, value.type.dtype):
                 value = imports.module("jitgraph.torch.history").with_history_of(old, value)
@@ -254,13 +234,13 @@ class Tensor(jg.Tensor):
         if id(self) in RETAINING:
             imports.module("jitgraph.torch.history").retain(self)
 
-    def _resize_to(self, value: Any) -> None:
+    def _resize_to(self, value: Any, counted: bool = True) -> None:
         """Take a value of any shape and dtype; a view then shares nothing with its base."""
         if isinstance(self, View):
             self.base, self.steps, self.cache = Tensor._of(value), (), None
             self._layout = 0, contiguous_strides(value.shape)
         else:
-            self._rebind(value)
+            self._rebind(value, counted)
 
     def detach(self) -> Tensor:
         """The same elements without history: writes to one are seen in the other."""
@@ -338,7 +318,7 @@ class Tensor(jg.Tensor):
         if where is not None and where != self._static.device:
             result = result._on(where)
         if result is self and copy:
-            result = wrap(self.value)
+            result = wrap(of_its_own(self.value))
         return adopted(result)  # type: ignore[no-any-return]
 
     def cpu(self, memory_format: Any = None) -> Tensor:
@@ -433,7 +413,8 @@ class Tensor(jg.Tensor):
         if shape != tuple(value.shape):
             value = jg.reshape(value, shape)
         with _WRITING if context.current().trace is None else nullcontext():
-            self._rebind(indexing.put(self.value, index if is_basic(index) else advanced(index), value))
+            new = indexing.put(self.value, index if is_basic(index) else advanced(index), value)
+            self._rebind(of_its_own(new) if new is value._value else new)
 
     # --- text ----------------------------------------------------------------------------------------------------
 
@@ -480,34 +461,6 @@ def adopted(result: Any) -> Any:
 # traces and in scripts, where a value itself never changes. Chains of views have one base, a tensor that is no view.
 
 
-class ViewStep:
-    """One step from a tensor to a view of it, on jitgraph's tensors."""
-
-    __slots__ = ("apply", "name", "put", "repeats")
-
-    def __init__(
-        self, name: str, apply: Callable[[Any], Any], put: Callable[[Any, Any], Any] | None, repeats: bool = False
-    ) -> None:
-        """``apply(x)`` is the view; ``put(x, new)`` is x with new elements there, None where that cannot be.
-
-        Where the view ``repeats`` elements of x, ``put`` takes new elements that are equal where x's are the same.
-        """
-        self.name = name
-        self.apply = apply
-        self.put = put
-        self.repeats = repeats
-
-
-class Detach(ViewStep):
-    """The step through which no gradient flows: what is written behind it leaves the base's history as it is."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__("detach", lambda x: wrap(stopped(x.value)), lambda x, new: new)
-
-
-_detach: Final = Detach()
 _WRITING: Final = RLock()
 """Held while a write to a part reads the whole and rebinds it: threads may write to other parts of one tensor."""
 
@@ -562,7 +515,7 @@ class View(Tensor):
             trace.outermost.use_view(self)
         value = self._read()
         if self._requires_grad and isinstance(value, EagerValue) and value.record is None:
-            value = value.recorded(LeafRecord(self))
+            value = self._noted(value.recorded(LeafRecord(self)), self.base.value)
             self.cache = self.base.value, value
         return value
 
@@ -574,13 +527,21 @@ class View(Tensor):
         base, cache = self.base.value, self.cache
         if cache is not None and cache[0] is base:
             return cache[1]
-        if context.current().grad_enabled:
+        current = context.current()
+        if current.grad_enabled:
             value = self._derive(base)
         else:  # whether it is on the tape is a matter of the base
             with context.using(grad_enabled=True):
                 value = self._derive(base)
+        if current.trace is None:
+            value = self._noted(value, base)
         self.cache = base, value
         return value
+
+    def _noted(self, value: Any, base: Any) -> Any:
+        """The value as one of which is known that it is a part of the base's."""
+        steps = self.steps
+        return _versions.derived(value, base, lambda base: stepped(base, steps), data_step(steps))
 
     def _derive(self, base: Any) -> Any:
         value, steps = base, self.steps
@@ -588,10 +549,13 @@ class View(Tensor):
             view, shared = self.parent
             if view.base is self.base and view.steps is shared:  # else another view was put in its place
                 value, steps = view._read(), steps[len(shared) :]
-        x = wrap(value)
-        for step in steps:
-            x = step.apply(x)
-        return x.value
+        return stepped(value, steps)
+
+    @property
+    def _version(self) -> int:
+        """How often the base was written, or what this is of its ``.data``."""
+        data = data_step(self.steps)
+        return self.base._version if data is None else data.writes
 
     def _rebind(self, value: Any, equal: bool = False) -> None:
         current = context.current()
@@ -616,12 +580,13 @@ class View(Tensor):
                     "clone() the tensor before the write"
                 )
             new = step.put(x, new)
-        if any(step is _detach for step in self.steps):
-            _write_data(self.base, new.value)
+        result = of_its_own(new.value) if new.value is value else new.value
+        if any(isinstance(step, Detach) for step in self.steps):
+            _write_data(self.base, result, data_step(self.steps))
             return
         if self.base._requires_grad and context.current().grad_enabled:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-        self.base._rebind(new.value)
+        self.base._rebind(result)
 
     def __copy__(self) -> Tensor:
         return Tensor._of(self.value)
@@ -685,10 +650,12 @@ class Row(View):
         return self.brought.value
 
 
-def _write_data(base: Tensor, value: Any) -> None:
-    """Give ``base`` other elements without a change of its history."""
+def _write_data(base: Tensor, value: Any, data: DataStep | None) -> None:
+    """Give ``base`` other elements without a change of its history, and of its version where it is by ``.data``."""
     with context.using(grad_enabled=False):
-        base._rebind(stopped(value))
+        base._rebind(stopped(value), data is None)
+    if data is not None:
+        data.writes += 1
 
 
 def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
@@ -701,8 +668,8 @@ def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
         else:
             trace.outermost.use_view(x)
     steps = (*before, step)
-    if not context.current().grad_enabled and step is not _detach and x.requires_grad:
-        steps = (*steps, _detach)
+    if not context.current().grad_enabled and not isinstance(step, Detach) and x.requires_grad:
+        steps = (*steps, DETACH)
     view._become(base, steps, layout)
     if before:
         view.parent = x, before
@@ -711,7 +678,7 @@ def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
 
 def detached(x: Tensor) -> View:
     """``x.detach()``: the same elements without history."""
-    return view_of(x, _detach, lambda: layout_of(x))
+    return view_of(x, DETACH, lambda: layout_of(x))
 
 
 def reshaped(x: Tensor, shape: tuple[Any, ...], strides: tuple[Any, ...] | None = None) -> View:
@@ -725,7 +692,7 @@ def indexed(x: Tensor, index: Any) -> View:
     """The view by a basic index; IndexError where it does not fit."""
     items = index if isinstance(index, tuple) else (index,)
     step = ViewStep("indexing", lambda t: jg.Tensor.__getitem__(t, index), lambda t, new: _with(t, index, new))
-    view = view_of(x, step, lambda: _indexed_layout(x, items))
+    view = view_of(x, step, lambda: indexed_layout(tuple(x.shape), layout_of(x), items))
     if context.current().trace is None:
         view._read()  # where an index is out of range, here
     else:
@@ -735,39 +702,6 @@ def indexed(x: Tensor, index: Any) -> View:
 
 def _with(x: Any, index: Any, new: Any) -> Any:
     return wrap(indexing.put(x.value, index, new))
-
-
-def _indexed_layout(x: Tensor, items: tuple[Any, ...]) -> StorageLayout:
-    """Where the view by a basic index begins in the storage, and its strides."""
-    shape, strides, offset = tuple(x.shape), strides_of(x), offset_of(x)
-    used = sum(item is not None and item is not Ellipsis for item in items)
-    if used > len(shape):
-        raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
-    result: list[Any] = []
-    axis = 0
-    for item in items:
-        if item is None:
-            result.append(0)
-        elif item is Ellipsis:
-            rest = len(shape) - used
-            result += strides[axis : axis + rest]
-            axis += rest
-        elif isinstance(item, slice):
-            known = all(type(bound) is int or bound is None for bound in (item.start, item.stop, item.step))
-            if known and type(shape[axis]) is int:
-                start, _, step = item.indices(shape[axis])
-                offset = offset + start * strides[axis]
-            else:
-                step = item.step or 1
-            result.append(strides[axis] * step)
-            axis += 1
-        else:
-            if type(item) is int and type(shape[axis]) is int:
-                if not -shape[axis] <= item < shape[axis]:
-                    raise IndexError(f"index {item} is out of bounds for dimension {axis} with size {shape[axis]}")
-                offset = offset + item % shape[axis] * strides[axis]
-            axis += 1
-    return offset, (*result, *strides[axis:])
 
 
 NATIVE_CLASSES["torch", False] = Tensor
@@ -788,11 +722,4 @@ def offset_of(x: Tensor) -> Any:
     return x.storage_layout[0] if isinstance(x, View) else 0
 
 
-_BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"]
-for _name in [*_BINARY, *(f"r{name}" for name in _BINARY), "eq", "ne", "lt", "le", "gt", "ge"]:
-    setattr(Tensor, f"__{_name}__", _operator(f"__{_name}__"))
-for _name in _BINARY:
-    setattr(Tensor, f"__i{_name}__", _in_place_operator(_name))
-setattr(Tensor, "__rdiv__", Tensor.__rtruediv__)  # noqa: B010 - a name of Python 2, which PyTorch has
-for _name in ("invert", "neg", "pos", "abs"):
-    setattr(Tensor, f"__{_name}__", _unary(f"__{_name}__"))
+attach_operators(Tensor)

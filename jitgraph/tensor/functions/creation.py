@@ -11,6 +11,7 @@ import numpy as np
 from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager import placement
+from jitgraph.eager.handle import api_of, of_its_own
 from jitgraph.eager.placement import DeviceValue
 from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, NumberError, ShapeError, SharingError
@@ -408,4 +409,5 @@ def _triangle(x: TensorLike, k: int, *, lower: bool) -> Tensor:
 @method
 def clone(x: Tensor) -> Tensor:
     """A new handle on the same value; gradients flow through it."""
-    return wrap(lifting.value_of(x))
+    value = lifting.value_of(x)
+    return wrap(of_its_own(value) if api_of(x) else value)

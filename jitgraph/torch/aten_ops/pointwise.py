@@ -205,7 +205,8 @@ def remainder(self, other):
 
 def pow(self, exponent):
     operands.require_tensors("pow", "either", self, exponent)
-    return fn.pow(*operands.promoted(self, exponent))
+    result = fn.pow(*operands.promoted(self, exponent))
+    return fn.multiply(result, 1.0) if exponent.__class__ is float and exponent == 0.5 else result
 
 
 def float_power(self, exponent):

@@ -8,13 +8,13 @@ from typing import Any
 
 import jitgraph as jg
 from jitgraph import dtypes
+from jitgraph.eager.handle import of_its_own
 from jitgraph.torch.adapters import torch_function
 from jitgraph.torch.layouts import axis_of, contiguous_strides, is_contiguous, storage_positions
 from jitgraph.torch.scalar_types import dtype as dtype_class
 from jitgraph.torch.tensors import (
     Tensor,
     View,
-    ViewStep,
     detached,
     indexed,
     layout_of,
@@ -23,6 +23,7 @@ from jitgraph.torch.tensors import (
     strides_of,
     view_of,
 )
+from jitgraph.torch.view_steps import ViewStep
 
 
 def sizes_of(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -162,7 +163,7 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
 @torch_function
 def clone(input: Tensor, *, memory_format: Any = None) -> Any:
     """A copy through which gradients flow."""
-    return jg.clone(input)
+    return Tensor._of(of_its_own(input.value))
 
 
 def permute(input: Tensor, *dims: Any) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 
 import jitgraph as jg
 from jitgraph import dtypes
+from jitgraph.eager.handle import of_its_own
 from jitgraph.tensor import lifting
 from jitgraph.torch.aten_ops import operands
 from jitgraph.torch.functions import views
@@ -33,7 +34,9 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             raise RuntimeError(
                 f"The size of tensor a {list(shape)} must match the size of tensor b {list(value.shape)}: {error}"
             ) from None
-    self._rebind(in_history_of(self, lifting.cast(value, kind)))
+    value = lifting.cast(value, kind)
+    own = of_its_own(value) if isinstance(src, jg.Tensor) and value is src._value else value
+    self._rebind(in_history_of(self, own))
     return self
 
 

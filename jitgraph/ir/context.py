@@ -86,9 +86,18 @@ _EVERYWHERE: Final = ("hooks", "default_dtype")
 """The fields that no block changes, but a call for all that follows."""
 
 
+_without_hooks: Final[dict[Any, Context]] = {}  # by the default dtype
+
+
 def set_everywhere(**changes: Any) -> None:
-    """Change fields of ``_EVERYWHERE``, here and outside of ``using``; blocks that are open here end with them."""
-    begin(replace(OUTERMOST[0], **changes))
+    """Change fields of ``_EVERYWHERE``, here and outside of ``using``; blocks that are open here end with them.
+
+    Without hooks the context is the one that it was before there were some, which calls know.
+    """
+    if OUTERMOST[0].hooks is None:
+        _without_hooks[OUTERMOST[0].default_dtype] = OUTERMOST[0]
+    changed = replace(OUTERMOST[0], **changes)
+    begin(changed if changed.hooks is not None else _without_hooks.get(changed.default_dtype, changed))
     _renew()
 
 
@@ -98,7 +107,14 @@ def _renew() -> None:
     if inside is not None and not (
         inside.hooks is OUTERMOST[0].hooks and inside.default_dtype is OUTERMOST[0].default_dtype
     ):
-        _current.set(replace(inside, **{name: getattr(OUTERMOST[0], name) for name in _EVERYWHERE}))
+        _current.set(_settled(replace(inside, **{name: getattr(OUTERMOST[0], name) for name in _EVERYWHERE})))
+
+
+def _settled(context: Context) -> Context:
+    """The context of those who have set none, where all fields are as there: calls of every thread know that one."""
+    outermost = OUTERMOST[0]
+    same = all(getattr(context, name) is getattr(outermost, name) for name in Context.__slots__)
+    return outermost if same else context
 
 
 def current() -> Context:
@@ -139,7 +155,8 @@ def _changed(context: Context, changes: Mapping[str, Any]) -> Context:
     if known is None:
         if len(_derived) >= _MOST_DERIVED:
             _derived.clear()
-        known = _derived[key] = (context, replace(context, **changes))  # the first is kept, and so is its id
+        changed = _settled(replace(context, **changes))
+        known = _derived[key] = (context, changed)  # the first is kept, and so is its id
     return known[1]
 
 

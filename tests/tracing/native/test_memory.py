@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import gc
 import os
 import sys
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph import torch
 from jitgraph.eager.dispatch.table import NativeTable
+from jitgraph.ir import context
 from tests.eager.dispatch.chains import tables_of
 from tests.graphs import needs_native
 
@@ -215,6 +218,29 @@ def test_threads_call_one_state_and_lose_nothing() -> None:
     for thread in threads:
         thread.join()
     assert counter.total.numpy().tolist() == [8005.0] * 16
+
+
+def test_modes_that_are_as_before_are_the_context_of_every_thread() -> None:
+    """Calls past Python compare contexts as objects: those of other threads would go by Python, for good."""
+    before = context.OUTERMOST[0]
+
+    def changed() -> None:
+        with jg.no_grad(), jg.enable_grad():
+            assert context.current() is before
+        torch.set_grad_enabled(False)
+        assert context.current() is not before
+        torch.set_grad_enabled(True)
+        assert context.current() is before
+        leaf = jg.ones(2, requires_grad=True)
+        hook = leaf.register_hook(lambda gradient: gradient)
+        assert context.current() is context.OUTERMOST[0] is not before
+        hook.remove()
+        assert context.current() is context.OUTERMOST[0] is before
+        torch.set_default_dtype(torch.float64)
+        torch.set_default_dtype(torch.float32)
+        assert context.current() is context.OUTERMOST[0] is before
+
+    contextvars.copy_context().run(changed)
 
 
 def test_no_call_goes_by_a_chain_of_tables_that_is_half_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -482,3 +482,9 @@ def test_negative_widths_replicate_elements_that_are_cut_off() -> None:
     np.testing.assert_array_equal(np.asarray(padded), np.full((1, 1, 2), 3.0))
     padded = jg.nn.functional.pad(x, (2, -5), mode="replicate")
     np.testing.assert_array_equal(np.asarray(padded), np.zeros((1, 1, 1)))
+
+
+def test_a_loss_takes_a_reduction_of_its_own() -> None:
+    x = jg.ones((2, 3))
+    loss = jg.nn.KLDivLoss(reduction="batchmean")(x, x)
+    np.testing.assert_allclose(float(loss), float(jg.nn.functional.kl_div(x, x, reduction="sum")) / 2)

@@ -110,11 +110,10 @@ def written(input: TensorLike, result: Tensor, inplace: bool) -> Tensor:
 def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
     """The reduction that older code asks for: "none" by ``reduce=False``, "sum" by ``size_average=False``, else "mean".
 
-    ``reduction`` where both are None; OptionError where that is none of these words. JitgraphError for anything but a
-    bool, such as a later argument in their place.
+    ``reduction`` where both are None; JitgraphError for anything but a bool, such as a later argument in their place.
     """
     if size_average is None and reduce is None:
-        return known_reduction(reduction)
+        return reduction
     for name, flag in (("size_average", size_average), ("reduce", reduce)):
         if flag is not None and not isinstance(flag, bool):
             raise JitgraphError(f"{name} is True, False or None, not {flag!r}\n  hint: give later arguments by name")

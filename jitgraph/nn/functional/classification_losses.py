@@ -281,7 +281,7 @@ def multi_margin_loss(
 
     Scores [N, C] and class numbers [N], or [C] and one number; one score alone is that of one class. ``p`` is 1 or 2.
     """
-    reduction = reduction_of(reduction, size_average, reduce)
+    reduction = known_reduction(reduction_of(reduction, size_average, reduce))
     if p not in (1, 2):
         raise OptionError(f"multi_margin_loss: p={p} is neither 1 nor 2")
     if weight is not None and lifting.value_of(weight).type.ndim != 1:

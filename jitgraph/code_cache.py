@@ -157,13 +157,13 @@ def entry_of_op(op: Op, target: Target, parts: Sequence[str]) -> CodeEntry | Non
     The op is its name, and a fused op its meaning, too: no graph has to be made to look its code up.
     """
     cache, is_fused = disk_cache.current(), "fused_op" in op.traits
-    if cache is None or _unfit_here() or not (is_fused or has(op)):
+    if cache is None or unfit_here() or not (is_fused or has(op)):
         return None
     key = disk_cache.key_of("op", str(sources.OWN.digest), target.text, op.name, op.doc if is_fused else "", *parts)
     return CodeEntry(cache, op.name, key, key)
 
 
-def _unfit_here() -> str:
+def unfit_here() -> str:
     """Why no earlier code would do in this process, or nothing."""
     if config.VERIFY.is_on() or any(map(config.logs, _SHOW_STAGES)):
         return "as its stages are to be shown or verified"
@@ -174,7 +174,7 @@ def _unfit_here() -> str:
 
 def _unfit(graph: Graph) -> str:
     """Why no earlier code would do for a graph, or nothing."""
-    if reason := _unfit_here():
+    if reason := unfit_here():
         return reason
     if any(node.op.lowering == "host" for node in graph.walk()):
         return "as it calls Python"

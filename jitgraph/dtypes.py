@@ -53,6 +53,7 @@ SHORT_NAMES: Final[dict[DType, str]] = {
 BY_SHORT_NAME: Final[dict[str, DType]] = {short: dtype for dtype, short in SHORT_NAMES.items()}
 COMPLEX: Final = frozenset({complex64, complex128})
 DOUBLE: Final = frozenset({float64, complex128})
+HALF: Final = frozenset({float16, bfloat16})  # computed in float32 and rounded once
 DTYPES: Final[tuple[DType, ...]] = tuple(dtype for dtype in SHORT_NAMES if dtype not in COMPLEX)
 """The real dtypes: what the scalars of kernels have. A complex number is two (``passes/decompose_complex.py``)."""
 

@@ -26,9 +26,10 @@ class Folders:
         return os.path.realpath(file).startswith(self._paths)
 
 
-_PACKAGE: Final = os.path.dirname(os.path.abspath(__file__))
+PACKAGE: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+"""The folder of jitgraph as files of code name it, with a separator behind it."""
 
-OWN: Final = Folders(_PACKAGE)
+OWN: Final = Folders(PACKAGE)
 """Code that is jitgraph's: no error names a line in it as the user's, and traces follow none but what is below."""
 
 STATEFUL: Final = Folders()
@@ -44,4 +45,4 @@ STAGED: Final = Folders()
 def register_packages(*, stateful: tuple[str, ...], stateless: tuple[str, ...], staged: tuple[str, ...]) -> None:
     """Say which packages of jitgraph, by their paths in it, hold state, hold none, and are staged."""
     for folders, names in ((STATEFUL, stateful), (STATELESS, stateless), (STAGED, staged)):
-        folders.add(*(os.path.join(_PACKAGE, *name.split(".")) for name in names))
+        folders.add(*(os.path.join(PACKAGE, *name.split(".")) for name in names))

@@ -391,6 +391,15 @@ def evaluate(dim: DimLike, sizes: Mapping[str, int]) -> int:
     return value
 
 
+ASSUMED_SIZE: Final = 128
+"""What a named size counts as where costs are compared: about a batch. No result depends on it."""
+
+
+def assumed(dim: DimLike) -> int:
+    """The value of ``dim`` where every name has the value ``ASSUMED_SIZE``."""
+    return evaluate(transform(dim, lambda _: ASSUMED_SIZE), {})
+
+
 def names(dim: DimLike) -> frozenset[str]:
     """The names that ``dim`` depends on."""
     return _NO_NAMES if isinstance(dim, int) else dim.names

@@ -20,8 +20,8 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.printer import Style, is_size_name, lines_of
 from jitgraph.ir.types import Constant, StackType, TensorType, TokenType, Type
+from jitgraph.runtime.loader.specs import MAX_RANK
 
-MAX_RANK: Final = 64  # NumPy's
 MAX_BYTES: Final = 2**62
 _LINES_AROUND: Final = 5
 

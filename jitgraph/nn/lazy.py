@@ -104,6 +104,10 @@ class Lazy(Module):
         """The number of input features of a weight of this shape."""
         raise NotImplementedError
 
+    def _channels(self, shape: tuple[Any, ...], spatial: int) -> int:
+        """The channels of images of so many axes, of one or of several."""
+        return self._axis(shape, -1 - spatial, (spatial + 1, spatial + 2))
+
     def _axis(self, shape: tuple[Any, ...], axis: int, ranks: tuple[int, ...]) -> int:
         if len(shape) not in ranks:
             expected = " or ".join(map(str, ranks))
@@ -194,7 +198,7 @@ class _LazyInstanceNorm(_LazyNorm):
         )  # fmt: skip
 
     def _features(self, shape: tuple[Any, ...]) -> int:
-        return self._axis(shape, -1 - self.spatial, (self.spatial + 1, self.spatial + 2))
+        return self._channels(shape, self.spatial)
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
@@ -240,7 +244,7 @@ class _LazyConv(Lazy):
         )  # fmt: skip
 
     def _features(self, shape: tuple[Any, ...]) -> int:
-        return self._axis(shape, -1 - self.spatial, (self.spatial + 1, self.spatial + 2))
+        return self._channels(shape, self.spatial)
 
     def _features_of_weight(self, shape: tuple[int, ...]) -> int:
         return int(shape[1] * self.groups)

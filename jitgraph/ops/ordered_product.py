@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -109,9 +109,9 @@ def fma64_by_parts(a: tuple[Array, Array, Array], b: tuple[Array, Array, Array],
     return np.asarray(high + rounded_to_odd(*two_sum(lower, rest)))
 
 
-def halves_of(a: Array) -> tuple[Array, Array]:
-    """``a`` as a sum of two parts of 26 bits (Veltkamp)."""
-    t = a * 134217729.0
+def halves_of(a: Any) -> tuple[Any, Any]:
+    """An array or a tensor ``a`` of float64 as a sum of two parts of 26 bits (Veltkamp)."""
+    t = a * 134217729.0  # 2^27 + 1
     high = t - (t - a)
     return high, a - high
 

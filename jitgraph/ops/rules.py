@@ -26,7 +26,7 @@ COMPLEX: Final = dtypes.COMPLEX
 LINEAR: Final = NUMBERS | COMPLEX  # what is added part by part
 EVERY: Final = ALL | COMPLEX
 INEXACT: Final = FLOATS | COMPLEX
-HALF: Final = frozenset({dtypes.float16, dtypes.bfloat16})  # computed in float32 and rounded once
+HALF: Final = dtypes.HALF
 
 _WORDS: Final = {
     FLOATS: "a float",

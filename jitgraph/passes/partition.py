@@ -117,7 +117,6 @@ class _Network:
 # minimum only where a chain crosses a window's edge.
 
 SEGMENT: Final = 500
-ASSUMED_SIZE: Final = 128  # what a named size counts as: about a batch; only the comparison of costs depends on it
 _SOURCE, _SINK = 0, 1  # of every network
 CHEAP_KINDS: Final = frozenset({"elementwise", "movement", "creation"})
 
@@ -148,9 +147,9 @@ class Joint:
 
 
 def cost(value: Value) -> int:
-    """Bytes to save ``value``, a named size counted as ``ASSUMED_SIZE``; at least 1."""
+    """Bytes to save ``value``, a named size counted as ``dims.ASSUMED_SIZE``; at least 1."""
     tensor = value.tensor
-    return max(1, dims.evaluate(dims.transform(tensor.size, lambda _: ASSUMED_SIZE), {}) * tensor.dtype.itemsize)
+    return max(1, dims.assumed(tensor.size) * tensor.dtype.itemsize)
 
 
 def is_cheap(node: Node) -> bool:

@@ -69,7 +69,7 @@ def live_bytes(graph: Graph) -> list[int]:
     """For each node, the bytes of computed values alive while it runs: its outputs too, the graph's inputs and
     outputs not.
 
-    A view shares the memory of its operand; named sizes count as ``partition.ASSUMED_SIZE``.
+    A view shares the memory of its operand; named sizes count as ``dims.ASSUMED_SIZE``.
     """
     owners = _owners(graph)
     last = {owners[value]: i for i, node in enumerate(graph.nodes) for value in node.inputs}

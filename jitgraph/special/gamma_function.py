@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import dtypes, ops
+from jitgraph.ops.ordered_product import halves_of
 from jitgraph.special.clipping import clipped
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.elementwise import (
@@ -151,14 +152,8 @@ def times_exactly(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     product = x * y
     inside = abs(x) < 1e290
     clamped = where(inside, x, 0.0)
-    (high, low), (upper, lower) = _halves(clamped), _halves(y)
+    (high, low), (upper, lower) = halves_of(clamped), halves_of(y)
     return product, where(inside, low * lower - (((product - high * upper) - low * upper) - high * lower), 0.0)
-
-
-def _halves(x: Tensor) -> tuple[Tensor, Tensor]:
-    scaled = x * 134217729.0  # 2^27 + 1
-    high = scaled - (scaled - x)
-    return high, x - high
 
 
 def log_of_rise(a: Tensor, b: Tensor, y: Tensor) -> Tensor:

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from jitgraph import dtypes
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
 from jitgraph.tensor import direct
 from jitgraph.tensor.direct_calls import is_basic
-
-_LONGEST_UNSIGNED = np.dtype(np.uint64)  # NumPy takes the greatest of them for negative numbers
 
 
 def get(x: Any, index: Any) -> EagerValue | None:
@@ -66,8 +65,8 @@ def _array_of(item: Any) -> np.ndarray[Any, Any] | None:
         if item._value.__class__ is not EagerValue:
             return None
         item = item._value.array
-    if item.__class__ is not np.ndarray or item.dtype.kind not in "iub" or item.dtype == _LONGEST_UNSIGNED:
-        return None
+    if item.__class__ is not np.ndarray or item.dtype.kind not in "iub" or item.dtype == dtypes.uint64:
+        return None  # of uint64 NumPy takes the greatest for negative numbers
     return item if item.shape or item.dtype.kind != "b" else None
 
 

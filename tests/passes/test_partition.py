@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from jitgraph.errors import UnsupportedOp
+from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.op import Op
@@ -108,7 +109,7 @@ def test_a_costly_node_is_not_computed_again_unless_its_operands_are_stable() ->
 
 def test_named_sizes_count_as_the_assumed_size() -> None:
     value = Value(TensorType(F32, (Dim.name("batch"), 3)))
-    assert cost(value) == partition.ASSUMED_SIZE * 12
+    assert cost(value) == dims.ASSUMED_SIZE * 12
     assert cost(Value(TensorType(F32, (0,)))) == 1
 
 

@@ -11,6 +11,7 @@ from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir.target import Target
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
+from jitgraph.runtime.loader.image import MACHINE_AARCH64, MACHINE_X86_64
 
 # ----------------------------------------------------------------------
 # Reads ELF64 relocatable objects (little-endian, System V) as far as position-independent code needs it.
@@ -18,7 +19,6 @@ from jitgraph.runtime import loader
 # Source of the layout: System V ABI, "Object Files"; AMD64 supplement, "Relocation". Every offset is checked, so that a
 # damaged object gives CompileError and never a slice of the wrong bytes.
 
-MACHINE_X86_64: Final = 62
 
 SHT_RELA: Final = 4
 SHT_NOBITS: Final = 8
@@ -187,7 +187,6 @@ def _relocations(section: Section, target: int, patched: Section, symbols: int) 
 LIBRARY_SYMBOLS: Final = frozenset(("memcpy", "memmove", "memset"))
 """The only undefined symbols that emitted code may have; the linker brings them along."""
 
-_MACHINE_AARCH64: Final = 183
 _SECTION_ALIGNMENT: Final = 64
 _MAX_ALIGNMENT: Final = 4096  # images are mapped at page boundaries
 _DROPPED: Final = (".eh_frame", ".note.", ".comment", ".llvm")  # emitted code never unwinds
@@ -240,7 +239,7 @@ def link(objects: Sequence[bytes], exports: Mapping[str, str]) -> bytes:
 
 
 def _check(part: Object) -> None:
-    if part.machine == _MACHINE_AARCH64:
+    if part.machine == MACHINE_AARCH64:
         raise UnsupportedOp("linking AArch64 objects is not supported yet", hint="compile for an x86-64 target")
     if part.machine != MACHINE_X86_64:
         raise UnsupportedOp(f"linking objects of ELF machine {part.machine} is not supported")

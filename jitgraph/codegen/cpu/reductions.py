@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from jitgraph.codegen.cpu import vectors
 from jitgraph.codegen.cpu.merge_trees import Tree, element, joined_lanes, lanes_from, memory, read, shuffled, write
-from jitgraph.codegen.cpu.vectors import POLL_LENGTH, polled, vector_lanes
+from jitgraph.codegen.cpu.vectors import LINE_BYTES, POLL_LENGTH, polled, vector_lanes
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Body, Combine, IndexValue, Let, Load, Loop
 from jitgraph.codegen.llvm import loops
@@ -30,7 +30,6 @@ from jitgraph.ir.dims import names as names_of
 # Requests for memory that is read some turns later, where a turn has too many instructions to wait for it itself.
 
 AHEAD_BYTES: Final = 2560
-LINE_BYTES: Final = 64
 
 
 def contiguous_loads(body: Body, axis: str, around: Body) -> Iterator[Load]:

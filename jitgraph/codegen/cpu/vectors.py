@@ -22,7 +22,7 @@ from jitgraph.ir.dims import DimLike
 
 _SCATTERED_LANES: Final = 16
 _COLUMN_REGISTERS: Final = 4
-_LINE_BYTES: Final = 64
+LINE_BYTES: Final = 64
 _FEW_ROWS: Final = 8
 _SHORT_BODY: Final = 24
 
@@ -39,7 +39,7 @@ def vector_lanes(loop: Loop, env: Environment) -> int:
     sums = [statement for statement in loop.body if isinstance(statement, Loop) and statement.carries]
     if loop.kind == "vector" and isinstance(loop.extent, int) and sums and length(loop.body) <= _SHORT_BODY:
         few = all(map(_takes_few_rows, sums))
-        lanes *= max(1, _LINE_BYTES // env.target.vector_bytes) if few else _COLUMN_REGISTERS
+        lanes *= max(1, LINE_BYTES // env.target.vector_bytes) if few else _COLUMN_REGISTERS
     return lanes
 
 

@@ -40,7 +40,6 @@ from jitgraph.ir import dims
 from jitgraph.records import dataclass
 
 LEAST_GAIN: Final = 1 << 20  # bytes: below a megabyte caches hold it all, and a donated write ends interruptibility
-ASSUMED_SIZE: Final = 128  # what a named size counts as; only the choice of an order depends on it
 
 
 @dataclass
@@ -114,7 +113,7 @@ def peak_bytes(steps: Sequence[Step], sizes: Mapping[str, int]) -> int:
 
 
 def _bytes(buffer: ScheduleBuffer) -> int:
-    return max(0, dims.evaluate(dims.transform(buffer.bytes, lambda _: ASSUMED_SIZE), {}))
+    return max(0, dims.assumed(buffer.bytes))
 
 
 def _takers(buffers: Sequence[ScheduleBuffer], donate: Sequence[int | tuple[int, int]]) -> dict[str, set[str]]:

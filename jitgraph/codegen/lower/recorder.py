@@ -307,12 +307,10 @@ class KernelRecorder(StatementRecorder):
 # ----------------------------------------------------------------------
 # The scalar body of an op on scalars of the kernel being written, and the dtypes that numbers are computed in.
 
-HALF = frozenset({dtypes.float16, dtypes.bfloat16})
-
 
 def accumulator(dtype: DType) -> DType:
     """The dtype in which sums and products of ``dtype`` are kept."""
-    return dtypes.float32 if dtype in HALF else dtype
+    return dtypes.float32 if dtype in dtypes.HALF else dtype
 
 
 def apply_scalar(recorder: KernelRecorder, node: Node, operands: Sequence[Var]) -> Var:
@@ -332,4 +330,4 @@ def apply_scalar(recorder: KernelRecorder, node: Node, operands: Sequence[Var]) 
 def converted(recorder: KernelRecorder, number: Var, dtype: DType) -> Var:
     """An int64 scalar in another dtype; 16-bit floats by way of float32."""
     ops = ScalarOps(recorder, number.dtype)
-    return ops.cast(ops.cast(number, dtypes.float32) if dtype in HALF else number, dtype)
+    return ops.cast(ops.cast(number, dtypes.float32) if dtype in dtypes.HALF else number, dtype)

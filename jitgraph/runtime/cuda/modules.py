@@ -10,10 +10,8 @@ from typing import Any, Final
 from jitgraph.errors import CudaError
 from jitgraph.runtime import forks
 from jitgraph.runtime.cuda.context import DeviceContext
+from jitgraph.runtime.loader.cuda import ERROR_LOG_BYTES, ERROR_LOG_OPTION
 
-_ERROR_LOG: Final = 5  # CUjit_option: the buffer, and after it its size
-_ERROR_LOG_BYTES: Final = 6
-_LOG_BYTES: Final = 8192
 _STATIC_SHARED: Final = 1  # CUfunction_attribute
 _REGISTERS: Final = 4
 _DYNAMIC_SHARED: Final = 8
@@ -108,9 +106,9 @@ class Modules:
 
     def _handle(self, ptx: bytes) -> int:
         driver = self._context.enter()
-        log = ctypes.create_string_buffer(_LOG_BYTES)
-        options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
-        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG_BYTES)
+        log = ctypes.create_string_buffer(ERROR_LOG_BYTES)
+        options = (ctypes.c_int * 2)(ERROR_LOG_OPTION, ERROR_LOG_OPTION + 1)
+        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), ERROR_LOG_BYTES)
         out = ctypes.c_uint64()
         try:
             driver.call(

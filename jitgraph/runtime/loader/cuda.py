@@ -7,7 +7,7 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -24,8 +24,8 @@ _NO_DEVICE: Final = 100
 _MAJOR_CAPABILITY: Final = 75  # CUdevice_attribute
 _MINOR_CAPABILITY: Final = 76
 _ORDINAL_OF_POINTER: Final = 9  # CUpointer_attribute
-_ERROR_LOG: Final = 5  # CUjit_option, and after it its size
-_LOG_BYTES: Final = 8192
+ERROR_LOG_OPTION: Final = 5  # CUjit_option, and after it its size
+ERROR_LOG_BYTES: Final = 8192
 _NON_BLOCKING: Final = 1
 
 _PARAMETERS: Final = {  # p: pointer or handle, i: int, u: unsigned, z: size or address on a device, s: text
@@ -37,13 +37,42 @@ _PARAMETERS: Final = {  # p: pointer or handle, i: int, u: unsigned, z: size or 
     "cuMemcpyDtoHAsync_v2": "pzzp", "cuMemcpyDtoDAsync_v2": "zzzp", "cuPointerGetAttribute": "piz",
     "cuStreamCreate": "pu", "cuStreamDestroy_v2": "p", "cuStreamSynchronize": "p",
 }  # fmt: skip
-_C_TYPES: Final = {
+CUDA_C_TYPES: Final = {
     "p": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c_uint, "z": ctypes.c_size_t, "s": ctypes.c_char_p
 }  # fmt: skip
 
 
-class CudaDriver:
-    """The driver's functions, of which each that is refused raises with CUDA's own words."""
+class DriverCalls:
+    """Calls of the driver's functions by their symbols; what a refused one raises, ``error`` says."""
+
+    _functions: Mapping[str, Any]
+
+    def call(self, symbol: str, *arguments: Any, action: str) -> None:
+        """Call a function; the error, which says what was ``action``, where it does not succeed."""
+        code = self._functions[symbol](*arguments)
+        if code:
+            raise self.error(code, action)
+
+    def created(self, symbol: str, *arguments: Any, action: str) -> int:
+        """The handle, number or address that a function writes to its first parameter."""
+        out = ctypes.c_uint64()
+        self.call(symbol, ctypes.addressof(out), *arguments, action=action)
+        return out.value
+
+    def error(self, code: int, action: str) -> Exception:
+        """The error of a result that is no success."""
+        raise NotImplementedError
+
+    def text_of(self, symbol: str, code: int) -> str:
+        """What a function says of a result."""
+        text = ctypes.c_char_p()
+        self._functions[symbol](code, ctypes.addressof(text))
+        return (text.value or b"").decode("utf-8", "replace")
+
+
+class CudaDriver(DriverCalls):
+    """The driver's functions, of which each that is refused raises with CUDA's own words: a MemoryError or a
+    JitgraphError."""
 
     def __init__(self) -> None:
         """LoadError where this machine has no driver, or one that is too old."""
@@ -53,7 +82,7 @@ class CudaDriver:
             raise LoadError(f"this machine has no CUDA driver ({error}); load the model for the CPU") from None
         self._functions = {}
         for symbol, letters in _PARAMETERS.items():
-            kind = ctypes.CFUNCTYPE(ctypes.c_int, *[_C_TYPES[letter] for letter in letters])
+            kind = ctypes.CFUNCTYPE(ctypes.c_int, *[CUDA_C_TYPES[letter] for letter in letters])
             self._functions[symbol] = kind(self._address(symbol))
         code = self._functions["cuInit"](0)
         if code == _NO_DEVICE:
@@ -74,18 +103,6 @@ class CudaDriver:
             table[slot] = self._address(symbol)
         return table
 
-    def call(self, symbol: str, *arguments: Any, action: str) -> None:
-        """Call a function; MemoryError or JitgraphError, which say what was ``action``, where it does not succeed."""
-        code = self._functions[symbol](*arguments)
-        if code:
-            raise self.error(code, action)
-
-    def created(self, symbol: str, *arguments: Any, action: str) -> int:
-        """The handle, number or address that a function writes to its first parameter."""
-        out = ctypes.c_uint64()
-        self.call(symbol, ctypes.addressof(out), *arguments, action=action)
-        return out.value
-
     def error(self, code: int, action: str) -> Exception:
         """The error of a result that is no success."""
         text = f"{action}: {self.words(code)}"
@@ -93,12 +110,8 @@ class CudaDriver:
 
     def words(self, code: int) -> str:
         """CUDA's name of a result and its text."""
-        texts = []
-        for symbol in ("cuGetErrorName", "cuGetErrorString"):
-            text = ctypes.c_char_p()
-            self._functions[symbol](code, ctypes.addressof(text))
-            texts.append((text.value or b"").decode("utf-8", "replace"))
-        return f"{texts[0] or f'CUresult {code}'}{f' ({texts[1]})' if texts[1] else ''}"
+        name, text = (self.text_of(symbol, code) for symbol in ("cuGetErrorName", "cuGetErrorString"))
+        return f"{name or f'CUresult {code}'}{f' ({text})' if text else ''}"
 
 
 class CudaDevice:
@@ -162,9 +175,9 @@ class CudaDevice:
 
     def load(self, ptx: bytes) -> int:
         """The handle of a module with this PTX; LoadError with what the driver's compiler says."""
-        log = ctypes.create_string_buffer(_LOG_BYTES)
-        options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG + 1)
-        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG_BYTES)
+        log = ctypes.create_string_buffer(ERROR_LOG_BYTES)
+        options = (ctypes.c_int * 2)(ERROR_LOG_OPTION, ERROR_LOG_OPTION + 1)
+        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), ERROR_LOG_BYTES)
         image = ctypes.create_string_buffer(ptx)
         address = ctypes.addressof
         try:

@@ -9,7 +9,7 @@ from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.tape import EagerValue
-from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError
+from jitgraph.errors import JitgraphError, ShapeError, UndecidedError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ops import rules
@@ -18,6 +18,7 @@ from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.elementwise import clip, maximum, remainder, where
 from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method, ordered_axes_of
+from jitgraph.tensor.functions.operands import index_positions
 from jitgraph.tensor.functions.shapes import expand_dims, permute_dims, squeeze, transpose
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.scalars import for_each, items, listed
@@ -377,14 +378,7 @@ def take(x: TensorLike, indices: TensorLike, axis: int | None = None) -> Tensor:
         raise ShapeError(f"take from a tensor of rank {value.type.ndim} needs an axis", hint="jg.take(x, i, axis=0)")
     number = 0 if axis is None else axis_of(axis, value.type.ndim, "take")
     with placement.beside(value):
-        return wrap(ops.gather(value, _positions(indices, "take"), axis=number))
-
-
-def _positions(indices: TensorLike, name: str) -> Any:
-    value = lifting.value_of(indices)
-    if not dtypes.is_integer(value.dtype):
-        raise DTypeError(f"{name}: indices are integers, not {value.type}", hint="indices.astype(jg.int64)")
-    return lifting.positions(value)
+        return wrap(ops.gather(value, index_positions(indices, "take"), axis=number))
 
 
 @method
@@ -392,7 +386,7 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Tenso
     """For each element of ``indices`` the element of x at that index along ``axis``, at its own along other axes."""
     value = lifting.value_of(x)
     number = axis_of(axis, value.type.ndim, "take_along_axis")
-    return wrap(indexing.along(value, _positions(indices, "take_along_axis"), number))
+    return wrap(indexing.along(value, index_positions(indices, "take_along_axis"), number))
 
 
 @method
@@ -412,4 +406,4 @@ def index_add(x: TensorLike, axis: int, index: TensorLike, source: TensorLike, *
     if not (scalars.is_scalar(alpha) and alpha == 1):
         added = lifting.cast((wrap(added) * alpha).value, value.dtype)
     number = axis_of(axis, value.type.ndim, "index_add")
-    return wrap(ops.scatter_add(value, _positions(index, "index_add"), added, axis=number, negative=False))
+    return wrap(ops.scatter_add(value, index_positions(index, "index_add"), added, axis=number, negative=False))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from jitgraph import dtypes
 from jitgraph.eager import placement
+from jitgraph.errors import DTypeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import astype
 from jitgraph.tensor.lifting import TensorLike
@@ -15,6 +17,14 @@ from jitgraph.tensor.tensor import Tensor, wrap
 def tensor_like(x: TensorLike) -> Tensor:
     """A new handle on what ``x`` means."""
     return wrap(lifting.value_of(x))
+
+
+def index_positions(indices: TensorLike, name: str) -> Any:
+    """The value of ``indices`` as ops take positions; DTypeError where they are no integers."""
+    value = lifting.value_of(indices)
+    if not dtypes.is_integer(value.dtype):
+        raise DTypeError(f"{name}: indices are integers, not {value.type}", hint="indices.astype(jg.int64)")
+    return lifting.positions(value)
 
 
 def float_tensor(x: TensorLike) -> Tensor:

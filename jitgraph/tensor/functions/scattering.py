@@ -19,19 +19,12 @@ from jitgraph.tensor.functions.creation import full, shape_of
 from jitgraph.tensor.functions.elementwise import astype, clip, maximum, where
 from jitgraph.tensor.functions.manipulation import concat, moveaxis
 from jitgraph.tensor.functions.method import axis_of, method
-from jitgraph.tensor.functions.operands import tensor_like
+from jitgraph.tensor.functions.operands import index_positions, tensor_like
 from jitgraph.tensor.functions.reductions import cumsum
 from jitgraph.tensor.functions.searching import searchsorted
 from jitgraph.tensor.functions.shapes import reshape
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
-
-
-def _integers(index: TensorLike, name: str) -> Any:
-    value = lifting.value_of(index)
-    if not dtypes.is_integer(value.dtype):
-        raise DTypeError(f"{name}: indices are integers, not {value.type}", hint="indices.astype(jg.int64)")
-    return lifting.positions(value)
 
 
 def _filled(size: DimLike, like: Any) -> Any:
@@ -82,7 +75,7 @@ def gather(x: TensorLike, axis: int, index: TensorLike) -> Tensor:
 
     ``index`` has the rank of x, and along the other axes at most its sizes; the result has the shape of ``index``.
     """
-    positions = _integers(index, "gather")
+    positions = index_positions(index, "gather")
     with placement.beside(lifting.value_of(x)):
         value, picks = _scalar_axes(x, positions)
         number = axis_of(axis, len(value.shape), "gather")
@@ -93,7 +86,7 @@ def gather(x: TensorLike, axis: int, index: TensorLike) -> Tensor:
 
 def _targets(name: str, x: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> tuple[Any, Any, Any]:
     """x as a vector, and for each element that is placed its place in it and its value."""
-    value, picks = _scalar_axes(x, _integers(index, name))
+    value, picks = _scalar_axes(x, index_positions(index, name))
     number = axis_of(axis, len(value.shape), name)
     _require_within(name, picks, value.shape, number, "the tensor")
     source = lifting.cast(lifting.value_of(src, value.dtype), value.dtype)
@@ -190,7 +183,7 @@ def put_along_axis(x: TensorLike, indices: TensorLike, values: TensorLike, axis:
     """
     value = lifting.value_of(x)
     number = axis_of(axis, len(value.shape), "put_along_axis")
-    picks = wrap(_integers(indices, "put_along_axis"))
+    picks = wrap(index_positions(indices, "put_along_axis"))
     size = value.shape[number]
     with placement.beside(value):
         extent = wrap(_filled(size, picks.value))
@@ -213,7 +206,7 @@ def index_copy(x: TensorLike, axis: int, index: TensorLike, source: TensorLike) 
     number = axis_of(axis, len(value.shape), "index_copy")
     replacement = lifting.cast(lifting.value_of(source, value.dtype), value.dtype)
     with placement.beside(value):
-        return wrap(ops.scatter(value, _integers(index, "index_copy"), replacement, axis=number, negative=False))
+        return wrap(ops.scatter(value, index_positions(index, "index_copy"), replacement, axis=number, negative=False))
 
 
 @method
@@ -221,7 +214,7 @@ def index_fill(x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -
     """x with the slices at ``index`` along ``axis`` filled with ``value``, a number or a tensor of rank 0."""
     tensor = lifting.value_of(x)
     number = axis_of(axis, len(tensor.shape), "index_fill")
-    picks = _integers(index, "index_fill")
+    picks = index_positions(index, "index_fill")
     filler = lifting.cast(lifting.value_of(value, tensor.dtype), tensor.dtype)
     if filler.shape:
         raise ShapeError(f"index_fill takes a number, not {filler.type}", hint="jg.index_copy takes slices")
@@ -254,7 +247,7 @@ def segment_sum(x: TensorLike, segment_ids: TensorLike, num_segments: DimLike | 
 
     Without ``num_segments`` the largest number decides, which needs its value. IndexError for a number out of range.
     """
-    value, picks = lifting.value_of(x), _integers(segment_ids, "segment_sum")
+    value, picks = lifting.value_of(x), index_positions(segment_ids, "segment_sum")
     if num_segments is None:
         num_segments = _largest(picks, "segment_sum", "num_segments") + 1
     (count,) = shape_of(num_segments)
@@ -324,7 +317,7 @@ def _starts(starts: Sequence[TensorLike], rank: int, name: str) -> list[Any]:
     )
     if len(listed_starts) != rank:
         raise ShapeError(f"{name}: {len(listed_starts)} starts for a tensor of rank {rank}")
-    values = [_integers(start, name) for start in listed_starts]
+    values = [index_positions(start, name) for start in listed_starts]
     for start in values:
         if start.shape:
             raise ShapeError(f"{name}: a start is one integer, not {start.type}")

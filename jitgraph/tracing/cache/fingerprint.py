@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.once import cached_property
+from jitgraph.own_code import PACKAGE
 from jitgraph.runtime import digests
 from jitgraph.tracing.cache.codec import NotStorableError, encoded
 from jitgraph.tracing.guards.plain import plain_of
@@ -97,8 +98,7 @@ def _add_code(code: CodeType, digest: Any) -> None:
 # values, and instances of the same classes that are, or are not, one object. What an instance or a container holds is
 # no part of it: guards say what a recording assumed of that.
 
-_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_UNFOLLOWED: Final = (_PACKAGE, os.path.dirname(os.path.abspath(os.__file__)) + os.sep)
+_UNFOLLOWED: Final = (PACKAGE, os.path.dirname(os.path.abspath(os.__file__)) + os.sep)
 _DEEPEST: Final = 12
 _LONGEST: Final = 4096
 _PAYLOADS: Final = (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import numpy as np
 
-from jitgraph import config, tree
+from jitgraph import code_cache, config, tree
 from jitgraph.errors import GraphError, JitgraphError
 from jitgraph.ir.context import Context
 from jitgraph.ir.dims import DimLike
@@ -260,7 +260,6 @@ def _codecs() -> dict[str, Any]:
 MOST: Final = 4
 """Traces of one key: of functions that are called alike in several states, such as before and after training."""
 
-_SHOW_STAGES: Final = tuple(sorted(config.LOG_TOPICS - {"cache"}))
 _NOT_THERE: Final = (LookupError, TypeError, ValueError, AttributeError, NotStorableError, JitgraphError, SyntaxError)
 """What finding an object may raise where this process, or the entry, is another than it should be."""
 
@@ -368,17 +367,13 @@ def folder_of(cache: disk_cache.DiskCache, call: NewCall) -> TraceEntry | None:
 
 
 def _unfit(call: NewCall) -> str:
-    if config.VERIFY.is_on() or any(map(config.logs, _SHOW_STAGES)):
-        return "as its stages are to be shown or verified"
     if any(key.device != CPU for key in call.arguments.keys):
         return "as a tensor lies on a GPU, for which no code is kept"
     if call.options.verify:
         return "as it is to be compared with eager"
     if call.ambient.random is not None:
         return "as a stream of random numbers of this process alone is in use"
-    if sources.OWN.digest is None:
-        return "as jitgraph's sources cannot be read, or have changed since this process began"
-    return ""
+    return code_cache.unfit_here()
 
 
 def _key(call: NewCall) -> str:

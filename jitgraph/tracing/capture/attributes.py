@@ -19,6 +19,7 @@ import numpy as np
 from jitgraph import tree
 from jitgraph.eager.tape import EagerValue
 from jitgraph.once import cached_property
+from jitgraph.own_code import PACKAGE
 from jitgraph.runtime import stubs
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
@@ -26,7 +27,6 @@ from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import (
     GETTERS,
-    PACKAGE,
     SIMPLE,
     hides_state,
     is_a,

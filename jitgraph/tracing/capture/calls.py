@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph.own_code import PACKAGE
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.call.undo_log import CHANGERS
 from jitgraph.tracing.capture import impure
@@ -27,7 +28,6 @@ from jitgraph.tracing.capture.kinds import (
     GETTERS,
     LRU_CACHE,
     OPERATOR_FUNCTIONS,
-    PACKAGE,
     SIMPLE,
     is_a,
     is_followed,

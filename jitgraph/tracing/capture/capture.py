@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from jitgraph.own_code import PACKAGE
 from jitgraph.runtime import shared
 from jitgraph.runtime.cpython.frames import cell_of
 from jitgraph.tensor import Tensor
@@ -27,7 +28,6 @@ from jitgraph.tracing.capture.handlers import callee
 from jitgraph.tracing.capture.items import Items, Operators
 from jitgraph.tracing.capture.kinds import (
     CALL_LOOKUPS,
-    PACKAGE,
     SIMPLE,
     STAGING,
     is_a,

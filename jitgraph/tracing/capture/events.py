@@ -12,10 +12,10 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
+from jitgraph.own_code import PACKAGE
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks
 from jitgraph.runtime.cpython.frames import WORD, data_of, layout, object_at, slots_of
-from jitgraph.tracing.capture.kinds import PACKAGE
 
 # ----------------------------------------------------------------------
 # Every instruction of CPython 3.11 to 3.13 by what it does to Python state.

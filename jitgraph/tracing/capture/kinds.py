@@ -20,14 +20,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.own_code import OWN, STATEFUL, STATELESS
+from jitgraph.own_code import OWN, PACKAGE, STATEFUL, STATELESS
 from jitgraph.tracing.guards.storage import class_entry
 from jitgraph.tracing.symbolic.number import BINARY, SymbolicNumber
 
 # ----------------------------------------------------------------------
 # Which code a trace follows: the user's, and code rewritten from it, but not that of libraries.
 
-PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _SCRIPT: Final = os.path.join(os.path.realpath(PACKAGE), "tracing", "script")
 _STAGING: Final = tuple(  # these do what the user's code would do
     os.path.join(_SCRIPT, name) for name in ("staging.py", "matching.py", "lookups.py", "paths.py")

@@ -16,12 +16,13 @@ import numpy as np
 from jitgraph import foreign
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
+from jitgraph.own_code import PACKAGE
 from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, scalars
 from jitgraph.tracing.call.undo_log import Change, UndoEntry, UndoLog, later_keys
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite
-from jitgraph.tracing.capture.kinds import PACKAGE, is_a, may_change
+from jitgraph.tracing.capture.kinds import is_a, may_change
 from jitgraph.tracing.guards.guard import Assumption, Objects, Predicate
 from jitgraph.tracing.guards.source import Slot, Step, item_step
 from jitgraph.tracing.guards.storage import MISSING, class_entry, contents_of

@@ -25,12 +25,12 @@ from jitgraph.ir.graph import Attrs, Graph, Node, Value
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import is_inexact_tensor
 from jitgraph.location import MODULE_CALLS, Location, user_location
+from jitgraph.own_code import PACKAGE
 from jitgraph.records import dataclass
 from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.events import run_watched
-from jitgraph.tracing.capture.kinds import PACKAGE
 from jitgraph.tracing.record.gradients import Gradients
 from jitgraph.tracing.record.stand_ins import StandIns
 from jitgraph.tracing.record.values import Aliases, GrownElement, TracedValue, aliases_of, chosen, unknown_write

@@ -12,12 +12,11 @@ from typing import Any, Final, TypeAlias
 
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
-from jitgraph.tracing.script.names import own
+from jitgraph.tracing.script.names import SCOPES, own
 
 RETURNED: Final = "jg_returned_"
 RESULT: Final = "jg_result_"
 _LOOPS: Final = (ast.For, ast.While, ast.AsyncFor)
-_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _STATEMENTS: Final = (ast.stmt, ast.ExceptHandler, ast.match_case)
 Flags: TypeAlias = "set[str]"
 
@@ -163,7 +162,7 @@ def _exits_of(statement: Any) -> tuple[bool, bool, bool]:
         return known
     breaks, skips = isinstance(statement, ast.Break), isinstance(statement, ast.Continue)
     returns = isinstance(statement, ast.Return)
-    if not isinstance(statement, _FUNCTIONS) and not (breaks or skips or returns):
+    if not isinstance(statement, SCOPES) and not (breaks or skips or returns):
         every = [_exits_of(part) for part in ast.iter_child_nodes(statement) if isinstance(part, _STATEMENTS)]
         level = [_exits_of(part) for part in statement.orelse] if isinstance(statement, _LOOPS) else every
         breaks, skips = any(exits[0] for exits in level), any(exits[1] for exits in level)
@@ -177,7 +176,7 @@ def _own_level(node: ast.AST) -> list[ast.AST]:
     nodes = [node]
     if isinstance(node, _LOOPS):
         return [*nodes, *(inner for statement in node.orelse for inner in _own_level(statement))]
-    if not isinstance(node, _FUNCTIONS):
+    if not isinstance(node, SCOPES):
         for child in ast.iter_child_nodes(node):
             nodes += _own_level(child)
     return nodes

@@ -32,9 +32,11 @@ from jitgraph.tracing.symbolic.staged_number import StagedNumber, is_number, of_
 _SEQUENCES: Final = (list, GrowingList, tuple, deque)
 _DICTS: Final = (dict, OrderedDict, defaultdict, Counter)
 _VIEWS: Final = (KeysView, ValuesView)
-_LARGEST_WRITTEN: Final = 256  # elements of a container that is written at a place that the graph computes
+LARGEST_WRITTEN: Final = 256  # elements of a container that is written at a place that the graph computes
 _LARGEST_CHOICE: Final = 64  # elements between which a branch for each chooses
-_WAY: Final = "a tensor can be indexed by it (x[i], x[i] = v); a loop over a Python range of at most 1024 is unrolled"
+OTHER_INDICES: Final = (
+    "a tensor can be indexed by it (x[i], x[i] = v); a loop over a Python range of at most 1024 is unrolled"
+)
 
 
 def is_searchable(container: Any) -> bool:
@@ -171,7 +173,7 @@ def dict_entry(container: Any, key: StagedNumber) -> Any:
             raise ScriptError(
                 f"a {type(container).__name__} is asked by a number that is known only when the graph runs, for a key "
                 "that it may not have",
-                hint="d.get(key, default), or " + _WAY,
+                hint="d.get(key, default), or " + OTHER_INDICES,
             )
         require(
             present.value if is_staged(present) else lifting.constant(present, dtypes.bool_), "KeyError", "no such key"
@@ -235,7 +237,7 @@ def pick(values: Sequence[Any], position: Any) -> Any:
             raise ScriptError(
                 f"an element that is a {type(value).__name__} is chosen by a number that is known only when the graph "
                 "runs: what is then changed in it would be changed in a copy",
-                hint="index on at once (rows[i][j]), or " + _WAY,
+                hint="index on at once (rows[i][j]), or " + OTHER_INDICES,
             )
     return choose_among([partial(_itself, value) for value in values], position)
 
@@ -264,7 +266,7 @@ def choose_among(makers: Sequence[Callable[[], Any]], position: Any) -> Any:
     if len(makers) > _LARGEST_CHOICE:
         raise ScriptError(
             f"one of {len(makers)} values is chosen by a number that is known only when the graph runs",
-            hint=_WAY,
+            hint=OTHER_INDICES,
         )
     return _choose_from(makers, position, 0)
 

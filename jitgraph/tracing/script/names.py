@@ -33,7 +33,7 @@ def _copied(part: Any) -> Any:
 # ----------------------------------------------------------------------
 # Which names statements bind and read, in the scope of the function in which they stand.
 
-_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 ANYWHERE: Final = (inf, inf)  # a position behind all statements
 _COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -92,7 +92,7 @@ def _found_bindings(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool, in
             yield name, False, line
         case ast.MatchMapping(rest=str(name)):
             yield name, False, line
-    if isinstance(node, _SCOPES):
+    if isinstance(node, SCOPES):
         return
     for child in ast.iter_child_nodes(node):
         yield from _bindings(child, inside or isinstance(node, _COMPREHENSIONS))
@@ -160,7 +160,7 @@ def read_positions(nodes: Iterable[ast.AST]) -> dict[str, list[Position]]:
 
 
 def _note_reads(node: ast.AST, later: bool, positions: dict[str, list[Position]]) -> None:
-    later = later or isinstance(node, (*_SCOPES, ast.GeneratorExp))
+    later = later or isinstance(node, (*SCOPES, ast.GeneratorExp))
     for name in _read_by(node):
         positions.setdefault(name, []).append(ANYWHERE if later else _start(node) or ANYWHERE)
     for child in ast.iter_child_nodes(node):
@@ -171,7 +171,7 @@ def own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes and all below them, without the insides of functions and classes."""
     for node in nodes:
         yield node
-        if not isinstance(node, _SCOPES):
+        if not isinstance(node, SCOPES):
             yield from own(ast.iter_child_nodes(node))
 
 

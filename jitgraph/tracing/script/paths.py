@@ -25,6 +25,8 @@ from jitgraph.tracing.script import aliasing
 from jitgraph.tracing.script.branches import DeadEnd, choose_value, innermost_write_log
 from jitgraph.tracing.script.lists import GrowingList, is_growing
 from jitgraph.tracing.script.lookups import (
+    LARGEST_WRITTEN,
+    OTHER_INDICES,
     choose_among,
     dict_entry,
     has_every_key,
@@ -41,8 +43,6 @@ from jitgraph.tracing.symbolic.number import BINARY
 from jitgraph.tracing.symbolic.staged_integers import only_where, require
 from jitgraph.tracing.symbolic.staged_number import StagedNumber, of_bool, table_kind
 
-_LARGEST_WRITTEN: Final = 256  # elements of a container that is written at a place that the graph computes
-_WAY: Final = "a tensor can be indexed by it (x[i], x[i] = v); a loop over a Python range of at most 1024 is unrolled"
 _FAILURES: Final = (IndexError, KeyError, TypeError, AttributeError)  # of a step that leads nowhere
 
 
@@ -146,7 +146,7 @@ def _require_not(condition: Any, error: Exception) -> None:
     if kind not in CHECK_KINDS:
         raise ScriptError(
             f"{error}, for some of the elements that are chosen by a number that is known only when the graph runs",
-            hint=_WAY,
+            hint=OTHER_INDICES,
         ) from error
     message = error.message if isinstance(error, LocatedError) else str(error)
     require(ops.logical_not(condition), kind, message)
@@ -316,11 +316,11 @@ def _entries_and_position(container: Any, key: StagedNumber, is_there: bool) -> 
     else:
         position = sequence_entry(container, key)
         entries = list(range(len(container)))
-    if len(entries) > _LARGEST_WRITTEN:
+    if len(entries) > LARGEST_WRITTEN:
         raise ScriptError(
             f"an element of a {type(container).__name__} of {len(entries)} is set at a place that is known only when "
             "the graph runs",
-            hint=_WAY,
+            hint=OTHER_INDICES,
         )
     return entries, position
 

@@ -22,9 +22,10 @@ from jitgraph.errors import TraceError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
+from jitgraph.own_code import PACKAGE
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import scalars
-from jitgraph.tracing.capture.kinds import ATTRIBUTE_CHANGERS, GETTERS, PACKAGE, is_followed, is_users_class
+from jitgraph.tracing.capture.kinds import ATTRIBUTE_CHANGERS, GETTERS, is_followed, is_users_class
 from jitgraph.tracing.guards.source import Slot
 from jitgraph.tracing.symbolic.number import (
     LEAF,

@@ -28,8 +28,17 @@ versions: Any = imports.late(__name__, "jitgraph.eager.versions")  # few program
 # A record holds its inputs and its outputs as values without a record, never those that lead to it, so values and
 # records form no cycle and a tape dies with the last value that needs it.
 
-HOOKS: dict[int, list[tuple[int, Callable[[Any], Any]]]] = {}
-"""Which functions cotangents pass, by the id of the record or the leaf's handle: each with the output it watches."""
+HOOKS: dict[int, list[tuple[int, Callable[..., Any]]]] = {}
+"""Which functions cotangents pass, by the id of the record or the leaf's handle: each with the output it watches.
+
+``BEFORE`` instead of an output is of a function that gets and gives the cotangents of all outputs, ``AFTER`` of one that
+gets those of the inputs, too, and gives them.
+"""
+
+BEFORE, AFTER = -1, -2
+
+ENDINGS: list[Callable[[], None]] = []
+"""What is called, once, when the sweep that goes on now has come to its end."""
 
 ORDER = itertools.count()
 """What the records of this process count their places in time by."""
@@ -171,7 +180,9 @@ def sweep(
             is_leaf = record.__class__ is LeafRecord
             if HOOKS:
                 for output, hook in tuple(HOOKS.get(id(record.handle() if is_leaf else record), ())):  # type: ignore[attr-defined]
-                    if output in slots:
+                    if output == BEFORE:
+                        slots = hook(slots)
+                    elif output in slots:
                         slots[output] = hook(slots[output])
             if target_keys is None:
                 if is_leaf:
@@ -186,7 +197,12 @@ def sweep(
             if record.order < LAST_WRITE[0]:
                 versions.check(record, visited)
             try:
-                accumulate(record.live_inputs(), record.backward([*map(slots.get, range(len(record.outputs)))]))
+                inputs, received = record.live_inputs(), [*map(slots.get, range(len(record.outputs)))]
+                sent = record.backward(received)
+                for output, after in tuple(HOOKS.get(id(record), ())) if HOOKS else ():
+                    if output == AFTER:
+                        sent = after([finished(cotangent) for cotangent in sent], received)
+                accumulate(inputs, sent)
             except AnomalyError as error:
                 _name(error, record)
                 raise
@@ -197,6 +213,8 @@ def sweep(
         if not (create_graph or retain_graph):
             for record in visited:
                 record.release()
+    while ENDINGS and not context.current().sweeping:
+        ENDINGS.pop()()
     return gradients
 
 

@@ -63,18 +63,18 @@ class Adam(Optimizer):
                 capturable=capturable,
                 differentiable=differentiable,
                 fused=fused,
+                decoupled_weight_decay=bool(decoupled_weight_decay),
             ),
-            "decoupled_weight_decay": bool(decoupled_weight_decay),
         }
         super().__init__(params, defaults)
 
     def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
         """Zero moments and the step count, a 0-d float (float32, or float64 for float64 parameters)."""
         like = parameter.detach()
-        state = {"exp_avg": zeros_like(like), "exp_avg_sq": zeros_like(like)}
+        state = {"step": zero_count(parameter), "exp_avg": zeros_like(like), "exp_avg_sq": zeros_like(like)}
         if group["amsgrad"]:
             state["max_exp_avg_sq"] = zeros_like(like)
-        return {**state, "step": zero_count(parameter)}
+        return state
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""
@@ -164,12 +164,7 @@ class Adamax(Optimizer):
             "eps": float(eps),
             "weight_decay": float(weight_decay),
             **without_effect(
-                "Adamax",
-                maximize=maximize,
-                foreach=foreach,
-                capturable=capturable,
-                differentiable=differentiable,
-                lacks=("fused",),
+                "Adamax", foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable
             ),
         }
         super().__init__(params, defaults)
@@ -177,7 +172,7 @@ class Adamax(Optimizer):
     def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
         """A zero moment and norm, and the count of steps."""
         like = parameter.detach()
-        return {"exp_avg": zeros_like(like), "exp_inf": zeros_like(like), "step": zero_count(parameter)}
+        return {"step": zero_count(parameter), "exp_avg": zeros_like(like), "exp_inf": zeros_like(like)}
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""
@@ -223,12 +218,7 @@ class NAdam(Optimizer):
             "momentum_decay": float(momentum_decay),
             "decoupled_weight_decay": bool(decoupled_weight_decay),
             **without_effect(
-                "NAdam",
-                maximize=maximize,
-                foreach=foreach,
-                capturable=capturable,
-                differentiable=differentiable,
-                lacks=("fused",),
+                "NAdam", maximize=maximize, foreach=foreach, capturable=capturable, differentiable=differentiable
             ),
         }
         super().__init__(params, defaults)
@@ -237,10 +227,10 @@ class NAdam(Optimizer):
         """Zero moments, the count of steps and the product of all mu so far."""
         like, count = parameter.detach(), zero_count(parameter)
         return {
+            "step": count,
+            "mu_product": ones((), dtype=count.dtype, device=parameter.device),
             "exp_avg": zeros_like(like),
             "exp_avg_sq": zeros_like(like),
-            "mu_product": ones((), dtype=count.dtype, device=parameter.device),
-            "step": count,
         }
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
@@ -296,17 +286,16 @@ class RAdam(Optimizer):
                 maximize=maximize,
                 foreach=foreach,
                 capturable=capturable,
+                decoupled_weight_decay=bool(decoupled_weight_decay),
                 differentiable=differentiable,
-                lacks=("fused",),
             ),
-            "decoupled_weight_decay": bool(decoupled_weight_decay),
         }
         super().__init__(params, defaults)
 
     def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
         """Zero moments and the count of steps."""
         like = parameter.detach()
-        return {"exp_avg": zeros_like(like), "exp_avg_sq": zeros_like(like), "step": zero_count(parameter)}
+        return {"step": zero_count(parameter), "exp_avg": zeros_like(like), "exp_avg_sq": zeros_like(like)}
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""

@@ -59,14 +59,7 @@ class Adagrad(Optimizer):
             "eps": float(eps),
             "weight_decay": float(weight_decay),
             "initial_accumulator_value": float(initial_accumulator_value),
-            **without_effect(
-                "Adagrad",
-                maximize=maximize,
-                foreach=foreach,
-                differentiable=differentiable,
-                fused=fused,
-                lacks=("capturable",),
-            ),
+            **without_effect("Adagrad", foreach=foreach, maximize=maximize, differentiable=differentiable, fused=fused),
         }
         super().__init__(params, defaults)
 
@@ -75,7 +68,7 @@ class Adagrad(Optimizer):
         begin = group["initial_accumulator_value"]
         if is_complex(parameter.dtype):  # of both parts
             begin = complex(begin, begin)
-        return {"sum": full_like(parameter.detach(), begin), "step": zero_count(parameter)}
+        return {"step": zero_count(parameter), "sum": full_like(parameter.detach(), begin)}
 
     def is_fresh(self, state: Mapping[str, Any], group: Mapping[str, Any]) -> bool:
         """Never, as PyTorch's makes its state with the optimiser, too."""
@@ -120,12 +113,7 @@ class Adadelta(Optimizer):
             "eps": float(eps),
             "weight_decay": float(weight_decay),
             **without_effect(
-                "Adadelta",
-                maximize=maximize,
-                foreach=foreach,
-                capturable=capturable,
-                differentiable=differentiable,
-                lacks=("fused",),
+                "Adadelta", maximize=maximize, capturable=capturable, foreach=foreach, differentiable=differentiable
             ),
         }
         super().__init__(params, defaults)
@@ -133,7 +121,7 @@ class Adadelta(Optimizer):
     def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
         """Zero averages of squared gradients and moves, and the count of steps."""
         like = parameter.detach()
-        return {"square_avg": zeros_like(like), "acc_delta": zeros_like(like), "step": zero_count(parameter)}
+        return {"step": zero_count(parameter), "square_avg": zeros_like(like), "acc_delta": zeros_like(like)}
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""
@@ -173,18 +161,13 @@ class RMSprop(Optimizer):
     ) -> None:
         defaults = {
             "lr": rate(lr),
+            "momentum": float(momentum),
             "alpha": float(alpha),
             "eps": float(eps),
-            "weight_decay": float(weight_decay),
-            "momentum": float(momentum),
             "centered": centered,
+            "weight_decay": float(weight_decay),
             **without_effect(
-                "RMSprop",
-                maximize=maximize,
-                foreach=foreach,
-                capturable=capturable,
-                differentiable=differentiable,
-                lacks=("fused",),
+                "RMSprop", capturable=capturable, foreach=foreach, maximize=maximize, differentiable=differentiable
             ),
         }
         super().__init__(params, defaults)
@@ -192,12 +175,12 @@ class RMSprop(Optimizer):
     def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
         """Zero averages: of squares, of gradients where centred, and a momentum buffer where there is momentum."""
         like = parameter.detach()
-        state = {"square_avg": zeros_like(like)}
+        state = {"step": zero_count(parameter), "square_avg": zeros_like(like)}
         if group["momentum"] > 0:
             state["momentum_buffer"] = zeros_like(like)
         if group["centered"]:
             state["grad_avg"] = zeros_like(like)
-        return {**state, "step": zero_count(parameter)}
+        return state
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""
@@ -257,12 +240,7 @@ class Rprop(Optimizer):
             "step_size_min": float(step_sizes[0]),
             "step_size_max": float(step_sizes[1]),
             **without_effect(
-                "Rprop",
-                maximize=maximize,
-                foreach=foreach,
-                capturable=capturable,
-                differentiable=differentiable,
-                lacks=("fused",),
+                "Rprop", foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable
             ),
         }
         super().__init__(params, defaults)
@@ -270,7 +248,7 @@ class Rprop(Optimizer):
     def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
         """The gradient before, zero at first, the sizes of steps, and the count of steps."""
         like = parameter.detach()
-        return {"prev": zeros_like(like), "step_size": zeros_like(like), "step": zero_count(parameter)}
+        return {"step": zero_count(parameter), "prev": zeros_like(like), "step_size": zeros_like(like)}
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""
@@ -325,9 +303,7 @@ class Adafactor(Optimizer):
             "eps2": float(eps[1]),
             "d": float(d),
             "weight_decay": float(weight_decay),
-            **without_effect(
-                "Adafactor", maximize=maximize, foreach=foreach, lacks=("capturable", "differentiable", "fused")
-            ),
+            **without_effect("Adafactor", foreach=foreach, maximize=maximize),
         }
         super().__init__(params, defaults)
 
@@ -337,13 +313,13 @@ class Adafactor(Optimizer):
             raise DTypeError("Adafactor takes no complex parameters", hint="SGD or Adam does")
         count = zero_count(parameter)
         if parameter.ndim < 2:
-            return {"variance": zeros_like(parameter.detach()), "step": count}
+            return {"step": count, "variance": zeros_like(parameter.detach())}
         *lead, rows, columns = parameter.shape
         factory_kwargs: Any = {"dtype": parameter.dtype, "device": parameter.device}
         return {
+            "step": count,
             "row_var": zeros((*lead, rows, 1), **factory_kwargs),
             "col_var": zeros((*lead, 1, columns), **factory_kwargs),
-            "step": count,
         }
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:

@@ -59,14 +59,7 @@ class SGD(Optimizer):
             "dampening": float(dampening),
             "weight_decay": float(weight_decay),
             "nesterov": nesterov,
-            **without_effect(
-                "SGD",
-                maximize=maximize,
-                foreach=foreach,
-                differentiable=differentiable,
-                fused=fused,
-                lacks=("capturable",),
-            ),
+            **without_effect("SGD", maximize=maximize, foreach=foreach, differentiable=differentiable, fused=fused),
         }
         if nesterov and (momentum <= 0 or dampening != 0):
             raise SettingError("SGD: nesterov needs a momentum and no dampening")
@@ -130,12 +123,7 @@ class ASGD(Optimizer):
             "t0": float(t0),
             "weight_decay": float(weight_decay),
             **without_effect(
-                "ASGD",
-                maximize=maximize,
-                foreach=foreach,
-                capturable=capturable,
-                differentiable=differentiable,
-                lacks=("fused",),
+                "ASGD", foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable
             ),
         }
         super().__init__(params, defaults)
@@ -144,10 +132,10 @@ class ASGD(Optimizer):
         """The average, the next rate and weight of the average, and the count of steps."""
         count, device = zero_count(parameter), parameter.device
         return {
+            "step": count,
             "eta": zeros((), dtype=count.dtype, device=device),
             "mu": ones((), dtype=count.dtype, device=device),
             "ax": zeros_like(parameter.detach()),
-            "step": count,
         }
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
@@ -193,9 +181,7 @@ class Lion(Optimizer):
             "beta1": float(betas[0]),
             "beta2": float(betas[1]),
             "weight_decay": float(weight_decay),
-            **without_effect(
-                "Lion", maximize=maximize, foreach=foreach, lacks=("capturable", "differentiable", "fused")
-            ),
+            **without_effect("Lion", maximize=maximize, foreach=foreach),
         }
         super().__init__(params, defaults)
 

@@ -91,7 +91,7 @@ class Optimizer:
             if id(member) in known:
                 raise SettingError("a parameter is given to the optimiser twice")
             known.add(id(member))
-        settings = self._group({**self.defaults, **self._own_settings(param_group), **names, "params": members})
+        settings = self._group({"params": members, **self.defaults, **self._own_settings({**param_group, "params": members}), **names})
         if not self._steps_itself():
             require_in_range({name: settings[name] for name in self.defaults})
         states = [self._begun_state(p, settings) for p in members]
@@ -319,9 +319,16 @@ class Optimizer:
         return not state or (not self._steps_itself() and bool(state["step"].item() == 0))
 
     def _saved_settings(self, group: Mapping[str, Any]) -> dict[str, Any]:
-        numbers = {name for names in self.PAIRS.values() for name in names}
-        saved = {name: value for name, value in group.items() if name not in numbers}
-        return {**saved, **{theirs: tuple(group[name] for name in names) for theirs, names in self.PAIRS.items()}}
+        """A group's settings by PyTorch's names and in its order; a pair stands where its first number does."""
+        pairs = {ours[0]: theirs for theirs, ours in self.PAIRS.items()}
+        numbers = {name for ours in self.PAIRS.values() for name in ours}
+        saved: dict[str, Any] = {}
+        for name, value in group.items():
+            if name in pairs:
+                saved[pairs[name]] = tuple(group[each] for each in self.PAIRS[pairs[name]])
+            elif name not in numbers and name != "params":
+                saved[name] = value
+        return saved
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over what ``state_dict`` gave, here or in PyTorch, for the same parameters in the same groups.

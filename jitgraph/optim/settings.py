@@ -63,33 +63,18 @@ def require_in_range(settings: Mapping[str, Any]) -> None:
             raise SettingError(f"{name} is {settings[name]}; it must lie between 0 and 1")
 
 
-def without_effect(
-    kind: str,
-    *,
-    maximize: bool = False,
-    foreach: bool | None = None,
-    capturable: bool | None = None,
-    differentiable: bool = False,
-    fused: bool | None = None,
-    lacks: tuple[str, ...] = (),
-) -> dict[str, Any]:
+def without_effect(kind: str, **settings: Any) -> dict[str, Any]:
     """``maximize``, and PyTorch's choices among its implementations, which change nothing here, as settings of a group.
 
-    ``lacks`` names those that PyTorch's optimiser does not have. JitgraphError for ``differentiable=True``.
+    They are those of PyTorch's optimiser, in its order. JitgraphError for ``differentiable=True``.
     """
-    if differentiable:
+    if settings.get("differentiable"):
         raise JitgraphError(
             f"{kind}(differentiable=True) is not there: a step changes parameters without a gradient of its own\n"
             "  hint: write the step as a function of parameters, and call the model by jg.functional_call"
         )
-    settings = {
-        "maximize": bool(maximize),
-        "foreach": foreach,
-        "capturable": bool(capturable),
-        "differentiable": False,
-        "fused": fused,
-    }
-    return {name: value for name, value in settings.items() if name not in lacks}
+    flags = ("maximize", "capturable", "differentiable")
+    return {name: bool(value) if name in flags else value for name, value in settings.items()}
 
 
 class SettingsGroup(dict[str, Any]):

@@ -10,8 +10,9 @@ from typing import Any, Self
 from jitgraph import dtypes, ops
 from jitgraph.eager import tape
 from jitgraph.eager.handle import Api, ValueHandle, class_of_tensors
-from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.errors import JitgraphError, ShapeError, TraceError
 from jitgraph.ir import context
+from jitgraph.tensor import gradients
 from jitgraph.tensor.tensor import Tensor
 
 Hook = Callable[[Any], Any]
@@ -54,15 +55,30 @@ def registered(x: Tensor, hook: Hook) -> HookHandle:
         one = ops.full_like(1.0, value) if not dtypes.is_complex(value.dtype) else None
         x._rebind((x * 1.0).value if one is None else ops.mul(value, one))
         value = x.value
-    return _entered(x if is_leaf else value.record, value.output, hook, is_leaf, x._api)
+    api = x._api  # the hook lives as long as x, and x shall not live as long as the hook
+    entry = value.output, lambda ct: changed(hook, ct, api)
+    return entered(tape.HOOKS, x if is_leaf else value.record, entry, is_leaf)
 
 
-def _entered(watched: Any, output: int, hook: Hook, is_leaf: bool, api: Api) -> HookHandle:
-    key, entry = id(watched), (output, lambda ct: changed(hook, ct, api))
-    if key not in tape.HOOKS:
-        tape.HOOKS[key] = []
-        weakref.finalize(watched, _forget, key).atexit = False
-    entries = tape.HOOKS[key]
+def registered_after(x: Tensor, hook: Callable[[Any], Any]) -> HookHandle:
+    """Call ``hook(x)`` whenever a backward has accumulated ``x.grad``, in traces as part of the code.
+
+    JitgraphError where x is no leaf that requires a gradient, TraceError in a trace.
+    """
+    if not x._requires_grad:
+        raise JitgraphError("a hook after the accumulation of .grad is for leaves that require a gradient")
+    if context.current().trace is not None:
+        raise TraceError("a hook of .grad is registered in a trace", hint="register it before the traced function runs")
+    return entered(gradients.AFTER, x, hook, True)
+
+
+def entered(table: dict[int, list[Any]], watched: Any, entry: Any, is_leaf: bool) -> HookHandle:
+    """The handle of an entry that ``table`` has for an object from now on, until the object goes."""
+    key = id(watched)
+    if key not in table:
+        table[key] = []
+        weakref.finalize(watched, _forget, table, key).atexit = False
+    entries = table[key]
     entries.append(entry)
     if is_leaf:
         _leaf_hooks.add(id(entry))
@@ -78,12 +94,12 @@ def _entered(watched: Any, output: int, hook: Hook, is_leaf: bool, api: Api) -> 
     return HookHandle(remove)
 
 
-def _forget(key: int) -> None:
+def _forget(table: dict[int, list[Any]], key: int) -> None:
     """Drop the hooks of what is gone; when no leaf has any left, traces may be stored again.
 
     In a recording, which goes by the context that it began under, that waits for the next change.
     """
-    _leaf_hooks.difference_update(map(id, tape.HOOKS.pop(key, ())))
+    _leaf_hooks.difference_update(map(id, table.pop(key, ())))
     if not _leaf_hooks and context.OUTERMOST[0].hooks is not None and context.current().trace is None:
         _tell_traces()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from jitgraph.dtypes import is_complex
 from jitgraph.eager import placement, tape
@@ -13,6 +14,9 @@ from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import lifting
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.reading import ReadableHandle
+
+AFTER: Final[dict[int, list[Callable[[Any], Any]]]] = {}
+"""What is called when the ``.grad`` of a leaf has been accumulated, by the id of the leaf."""
 
 
 def cotangent(tensor: ReadableHandle, gradient: TensorLike | None) -> Any:
@@ -56,6 +60,12 @@ def leaf_gradients(
     )
     alive = [(record.handle(), value) for record, value in by_record.items()]
     return [(handle, value) for handle, value in alive if handle is not None]
+
+
+def notify(leaf: Any) -> None:
+    """Call what waits for the ``.grad`` of a leaf, which has just been accumulated."""
+    for hook in tuple(AFTER.get(id(leaf), ())):
+        hook(leaf)
 
 
 def accumulated(gradient: Any, fresh: Any) -> Any:

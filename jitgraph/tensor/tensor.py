@@ -111,6 +111,7 @@ class Tensor(ReadableHandle):
             fresh: Any = class_of_tensors(leaf._api)._of(value)
             with context.using(grad_enabled=create_graph):
                 leaf._grad = fresh if leaf._grad is None else gradients.accumulated(leaf._grad, fresh)
+                gradients.notify(leaf)
 
     # --- copies --------------------------------------------------------------------------------------------------
 

@@ -90,8 +90,6 @@ _GROUPS: Final[dict[str, str]] = {
     "torch.linalg.eigh gives all eigenvalues; lobpcg's iteration is not here": "lobpcg",
     "jg.profiler times kernels": "profiler",
     "numpy.testing and torch.allclose compare": "testing",
-    "hooks of gradients run before they are added; optimizer.step() sees the sums": """
-        register_post_accumulate_grad_hook""",
     "torch.compile is the whole interface": "compiler",
     "streams are those of torch.cuda: torch.cuda.Stream, torch.cuda.Event": "Event Stream",
 }

@@ -149,9 +149,8 @@ def text_of(x: Any) -> str:
         shown = _abridged(array, options.edgeitems) if abridge else array
         numbers = _Complex(shown, options) if array.dtype.kind == "c" else _Numbers(shown, options)
         body = _rows(array, len(prefix), numbers, options, abridge)
-    record = x.grad_fn
-    if record is not None:
-        endings.append(f"grad_fn=<{record.name.title().replace('_', '')}Backward0>")
+    if x.grad_fn is not None:
+        endings.append(f"grad_fn=<{x.grad_fn.name()}>")
     elif x.requires_grad:
         endings.append("requires_grad=True")
     text = _with_endings(prefix + body, endings, len(prefix), options.linewidth)

@@ -191,6 +191,12 @@ class Tensor(jg.Tensor):
         jg.Tensor.grad.fset(self, gradient)  # type: ignore[attr-defined]
 
     @property
+    def grad_fn(self) -> Any:
+        """The node of the op that made this tensor (``torch.autograd.graph.Node``), or None for a leaf."""
+        record = jg.Tensor.grad_fn.fget(self)  # type: ignore[attr-defined]
+        return None if record is None else imports.module("jitgraph.torch.autograd.graph").node(record)
+
+    @property
     def data(self) -> Tensor:  # type: ignore[override]
         """The same elements without history; setting it gives this tensor other ones."""
         return view_of(self, DataStep(), lambda: layout_of(self))

@@ -7,7 +7,7 @@ from typing import Any
 
 import jitgraph as jg
 from jitgraph import autograd
-from jitgraph.tensor.gradients import accumulated
+from jitgraph.tensor.gradients import accumulated, notify
 from jitgraph.torch.adapters import of_users, torch_function
 
 
@@ -65,6 +65,7 @@ def _accumulate(roots: Any, weights: Any, inputs: Any, retains: bool, create_gra
         if value is not None:
             with jg.set_grad_enabled(create_graph):
                 leaf.grad = value if leaf.grad is None else accumulated(leaf.grad, value)
+                notify(leaf)
 
 
 @torch_function

@@ -40,6 +40,9 @@ from jitgraph.torch.methods.draws import normal_ as normal_  # method
 from jitgraph.torch.methods.draws import random_ as random_  # method
 from jitgraph.torch.methods.draws import uniform_ as uniform_  # method
 from jitgraph.torch.methods.gradients import backward as backward  # method
+from jitgraph.torch.methods.gradients import (
+    register_post_accumulate_grad_hook as register_post_accumulate_grad_hook,  # method
+)
 from jitgraph.torch.methods.orders import polygamma as polygamma  # method
 from jitgraph.torch.methods.orders import polygamma_ as polygamma_  # method
 from jitgraph.torch.methods.orders import where as where  # method

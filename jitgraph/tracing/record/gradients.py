@@ -14,7 +14,7 @@ from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, wrap_as
-from jitgraph.tensor.gradients import accumulated
+from jitgraph.tensor.gradients import accumulated, notify
 from jitgraph.tracing.record.values import TracedValue
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Gradients:
                 fresh: Any = class_of_tensors(handle._api)._of(self._behind_hooks(ir, grad))
                 old = self._recorder.read_grad(handle)
                 self._recorder.write_grad(handle, fresh if old is None else accumulated(old, fresh))
+                notify(handle)
 
     def grad(
         self,

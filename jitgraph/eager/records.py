@@ -58,8 +58,28 @@ class OpRecord(Record):
         if context.current().grad_enabled:
             outputs = tuple([value.part_of(self, i) for i, value in enumerate(outputs)])
         if len(outputs) == 1:
-            return self.op.vjp(cotangents[0], outputs[0], *inputs, **self.attrs)
+            return _with_kink(self.op, inputs, self.op.vjp(cotangents[0], outputs[0], *inputs, **self.attrs))
         return self.op.vjp(tuple(cotangents), outputs, *inputs, **self.attrs)
+
+
+class KinkRecord(Record):
+    """The gradient of a kinked op, which depends on the op's operand without changing where the operand does."""
+
+    name = "kink"
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        return cotangents[0], ops.zeros_like(cotangents[0])
+
+
+def _with_kink(op: Op, inputs: Sequence[Any], gradients: Sequence[Any]) -> Sequence[Any]:
+    """The gradient of a kinked op that is recorded, which has a gradient of zeros by the operand, as in PyTorch."""
+    if "kinked" not in op.traits or not context.current().grad_enabled or inputs[0].record is None:
+        return gradients
+    gradient = gradients[0]
+    if gradient is None:
+        return gradients
+    record = KinkRecord((gradient, inputs[0]), (gradient.recorded(None),))
+    return (record.outputs[0].part_of(record, 0),)
 
 
 Gradient = Callable[[OpRecord, Sequence[Any], Sequence[Any]], Sequence[Any]]
@@ -109,7 +129,9 @@ class KernelRecord(OpRecord):
             create_graph=again,
             retain_graph=True,
         )
-        return [None if x.record is None else gradients.get((x.record, x.output)) for x in operands]
+        by_input = [None if x.record is None else gradients.get((x.record, x.output)) for x in operands]
+        with context.using(grad_enabled=again):
+            return _with_kink(self.op, inputs, by_input)
 
 
 class GraphRecord(Record):

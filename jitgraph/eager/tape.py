@@ -31,8 +31,8 @@ versions: Any = imports.late(__name__, "jitgraph.eager.versions")  # few program
 HOOKS: dict[int, list[tuple[int, Callable[..., Any]]]] = {}
 """Which functions cotangents pass, by the id of the record or the leaf's handle: each with the output it watches.
 
-``BEFORE`` instead of an output is of a function that gets and gives the cotangents of all outputs, ``AFTER`` of one that
-gets those of the inputs, too, and gives them.
+``BEFORE`` instead of an output is of a function that gets and gives the cotangents of all outputs, ``AFTER`` of one
+that gets those of the inputs, too, and gives them.
 """
 
 BEFORE, AFTER = -1, -2

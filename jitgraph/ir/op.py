@@ -42,6 +42,7 @@ Trait: TypeAlias = Literal[
     "planewise",  # of complex numbers: the same of the real and of the imaginary parts, real operands as they are
     "view",  # elements of the operand in another order or number, no arithmetic
     "alias",  # a view that, alone, is its operand's buffer
+    "kinked",  # linear on both sides of a point, which depends on the operand: its second gradient is zeros
     "nondifferentiable",  # no gradient flows through: it counts as zero
     "storage",  # its scalar body gets operands as they are stored
     "chooses",  # the second operand where the first is true, else the third

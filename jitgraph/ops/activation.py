@@ -76,6 +76,7 @@ relu: Op = _activation(
     vjp=lambda ct, out, x: (select(le(out, zeros_like(out)), zeros_like(ct), ct),),
     accepts=rules.NUMBERS,
     onnx="Relu",
+    traits=("kinked",),
     doc="max(x, 0); the gradient at 0 is 0.",
 )
 sigmoid: Op = _activation(
@@ -158,6 +159,7 @@ leaky_relu: Op = _activation(
     lambda x, *, negative_slope: select(gt(x, zeros_like(x)), x, _scaled(x, negative_slope)),
     attrs=({"negative_slope": 0.01},),
     onnx="LeakyRelu",
+    traits=("kinked",),
     doc="x where it is positive, else negative_slope * x.",
 )
 elu: Op = _activation(

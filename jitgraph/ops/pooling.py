@@ -129,6 +129,7 @@ max_pool2d: Op = composite(
     vjp=_max_pool2d_vjp,
     samples=_pool_samples("max_pool2d"),
     onnx="MaxPool",
+    traits=("kinked",),
     doc="The greatest element of each window; padding never wins.",
 )
 avg_pool2d: Op = composite(

@@ -186,7 +186,8 @@ class LBFGS(Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """The history of moves as PyTorch names it, with NumPy arrays for tensors, and the group's settings."""
         self._notify("saving")
-        group = {**self._saved_settings(self.param_groups[0]), "params": list(range(len(self.param_groups[0]["params"])))}
+        (own,) = self.param_groups
+        group = {**self._saved_settings(own), "params": list(range(len(own["params"])))}
         state = {name: self._saved(value) for name, value in self._states[0].items()}
         saved = {"state": {0: state} if state else {}, "param_groups": [group]}
         changed: dict[str, Any] = self._changed("saved", saved)

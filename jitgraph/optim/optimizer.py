@@ -91,7 +91,8 @@ class Optimizer:
             if id(member) in known:
                 raise SettingError("a parameter is given to the optimiser twice")
             known.add(id(member))
-        settings = self._group({"params": members, **self.defaults, **self._own_settings({**param_group, "params": members}), **names})
+        own = self._own_settings({**param_group, "params": members})
+        settings = self._group({"params": members, **self.defaults, **own, **names})
         if not self._steps_itself():
             require_in_range({name: settings[name] for name in self.defaults})
         states = [self._begun_state(p, settings) for p in members]

@@ -142,7 +142,7 @@ def test_hooks_of_nodes_see_and_replace_gradients() -> None:
 def test_hooks_of_several_gradients_are_called_where_one_gets_none() -> None:
     a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     calls: list[Any] = []
-    hook = lambda gradients: calls.append([None if g is None else g.tolist() for g in gradients])  # noqa: E731
+    hook = lambda gradients: calls.append([None if g is None else g.tolist() for g in gradients])
     with torch.autograd.graph.register_multi_grad_hook((a, b), hook):
         (a * b.detach()).sum().backward()
         (a * b).sum().backward()
@@ -158,3 +158,26 @@ def test_what_is_saved_for_gradients_is_not_packed() -> None:
         y = (a * a).exp()
     y.sum().backward()
     assert torch.allclose(a.grad, torch.full((3,), 2 * torch.e))
+
+
+@pytest.mark.parametrize(
+    "kink", [nn.ReLU(), nn.LeakyReLU(0.2), nn.Sequential(nn.Unflatten(1, (2, 2, 2)), nn.MaxPool2d(2), nn.Flatten())]
+)
+def test_a_gradient_penalty_gives_zeros_where_pytorch_does(kink: Any) -> None:
+    """A bias before a kink, where PyTorch's penalty has zeros, gets steps; that of the last layer none."""
+    model = nn.Sequential(nn.Linear(3, 8), kink, nn.LazyLinear(1))
+    x = torch.randn(4, 3, requires_grad=True)
+    (gradient,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+    assert gradient.requires_grad
+    ((gradient.norm(2, dim=1) - 1) ** 2).mean().backward()
+    assert model[0].bias.grad.tolist() == [0.0] * 8 and model[2].bias.grad is None
+    assert bool(model[0].weight.grad.abs().sum() > 0)
+
+
+def test_second_gradients_of_kinks_are_zeros() -> None:
+    x = torch.tensor([-1.0, 2.0], requires_grad=True)
+    for f in (torch.relu, nn.functional.leaky_relu):
+        (slope,) = torch.autograd.grad(f(x).sum(), x, create_graph=True)
+        assert torch.autograd.grad(slope.sum(), x)[0].tolist() == [0.0, 0.0]
+    (slope,) = torch.autograd.grad((torch.relu(x) ** 2).sum(), x, create_graph=True)
+    assert torch.autograd.grad(slope.sum(), x)[0].tolist() == [0.0, 2.0]

@@ -131,3 +131,46 @@ def test_errors_are_of_pytorchs_classes():
         optim.SGD([("weight", weight), nn.Parameter(torch.tensor([1.0]))])
     with pytest.raises(ValueError, match="twice"):
         optim.Adam([{"params": [weight]}, {"params": [weight]}])
+
+
+IMPLEMENTATIONS = "foreach maximize differentiable"
+ORDERS = {
+    "ASGD": (f"lr lambd alpha t0 weight_decay {IMPLEMENTATIONS} capturable", "step eta mu ax"),
+    "Adadelta": ("lr rho eps weight_decay maximize capturable foreach differentiable", "step square_avg acc_delta"),
+    "Adafactor": ("lr beta2_decay eps d weight_decay foreach maximize", "step row_var col_var"),
+    "Adagrad": (f"lr lr_decay eps weight_decay initial_accumulator_value {IMPLEMENTATIONS} fused", "step sum"),
+    "Adam": (
+        "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused decoupled_weight_decay",
+        "step exp_avg exp_avg_sq max_exp_avg_sq",
+    ),
+    "Adamax": (f"lr betas eps weight_decay {IMPLEMENTATIONS} capturable", "step exp_avg exp_inf"),
+    "NAdam": (
+        "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach capturable differentiable",
+        "step mu_product exp_avg exp_avg_sq",
+    ),
+    "RAdam": (
+        "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable",
+        "step exp_avg exp_avg_sq",
+    ),
+    "RMSprop": (
+        "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable",
+        "step square_avg momentum_buffer",
+    ),
+    "Rprop": (f"lr etas step_sizes {IMPLEMENTATIONS} capturable", "step prev step_size"),
+    "SGD": (
+        "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused",
+        "momentum_buffer",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_state_dicts_have_pytorchs_order(name):
+    settings, state = ORDERS[name]
+    optimizer = getattr(optim, name)([nn.Parameter(torch.ones(2, 2))], lr=0.1, **SETTINGS[name])
+    optimizer.param_groups[0]["params"][0].sum().backward()
+    optimizer.step()
+    saved = optimizer.state_dict()
+    assert list(saved["param_groups"][0]) == [*settings.split(), "params"]
+    assert list(saved["state"][0]) == state.split()
+    assert next(iter(optimizer.param_groups[0])) == "params"

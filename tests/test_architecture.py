@@ -195,6 +195,8 @@ LATE = {
     ("tensor.numpy_calls", "tensor.functions.numpy_functions"): "NumPy's functions of tensors, once one is called",
     ("tensor.tensor", "tensor.functions"): "whether an attribute that is missing is a function",
     ("tensor.tensor", "tensor.gradient_hooks"): "few programs have hooks",
+    ("torch.nn.parameter", "torch.nn.uninitialized"): "PyTorch has these classes in its module of parameters",
+    ("torch.tensors", "torch.autograd.graph"): "few programs ask for nodes",
     ("tracing.cache.fingerprint", "tracing.call.function"): "the class of an object whose trace is stored, by its name",
 }
 """Modules that one below them in the order of imports names in a string, in the same package, and why."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from jitgraph.runtime import stubs
+from jitgraph.runtime import imports, stubs
 from jitgraph.torch import functions as functions
+from jitgraph.torch import imported_modules
 from jitgraph.torch import methods as methods
 
 inf = float("inf")
@@ -17,15 +18,19 @@ newaxis = None
 __version__ = "2.13.0"  # of PyTorch, whose names these are
 
 _attribute, _names = stubs.attach(__name__)
+imported_modules.install()
 
 
 def __getattr__(name: str) -> Any:
     try:
-        value = getattr(functions, name) if functions.has(name) else _attribute(name)
+        if name.startswith("_foreach_"):
+            value = imports.module("jitgraph.torch.functions.foreach").function(name)
+        else:
+            value = getattr(functions, name) if functions.has(name) else _attribute(name)
     except AttributeError as error:
         from jitgraph.torch import absent  # here, as only errors need it
 
-        if name not in absent.reasons():
+        if absent.reason_for("torch", name) is None:
             raise
         raise absent.missing("torch", name) from error
     setattr(sys.modules[__name__], name, value)

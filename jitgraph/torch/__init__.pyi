@@ -3,26 +3,34 @@
 from typing import Any, Final
 
 from jitgraph.errors import OutOfMemoryError as OutOfMemoryError
+from jitgraph.torch import accelerator as accelerator
 from jitgraph.torch import amp as amp
 from jitgraph.torch import autograd as autograd
 from jitgraph.torch import backends as backends
+from jitgraph.torch import compiler as compiler
 from jitgraph.torch import cpu as cpu
 from jitgraph.torch import cuda as cuda
+from jitgraph.torch import distributed as distributed
 from jitgraph.torch import distributions as distributions
 from jitgraph.torch import export as export
 from jitgraph.torch import fft as fft
 from jitgraph.torch import func as func
 from jitgraph.torch import functional as functional
+from jitgraph.torch import hub as hub
 from jitgraph.torch import jit as jit
 from jitgraph.torch import linalg as linalg
 from jitgraph.torch import masked as masked
+from jitgraph.torch import multiprocessing as multiprocessing
 from jitgraph.torch import nn as nn
 from jitgraph.torch import optim as optim
+from jitgraph.torch import profiler as profiler
 from jitgraph.torch import random as random
 from jitgraph.torch import return_types as return_types
 from jitgraph.torch import serialization as serialization
 from jitgraph.torch import signal as signal
 from jitgraph.torch import special as special
+from jitgraph.torch import testing as testing
+from jitgraph.torch import types as types
 from jitgraph.torch import utils as utils
 from jitgraph.torch import version as version
 from jitgraph.torch.amp.autocast_mode import autocast as autocast

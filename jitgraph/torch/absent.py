@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Final
 
+from jitgraph.torch import module_reasons
+
 _GROUPS: Final[dict[str, str]] = {
     "there are no sparse tensors": """
         to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr sparse sparse_bsc
@@ -36,7 +38,7 @@ _GROUPS: Final[dict[str, str]] = {
         uint6 uint7 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu
         complex32 chalf""",
     "tensors lie on the CPU or on NVIDIA GPUs": """
-        accelerator ipu mps mtia xpu to_mkldnn mkldnn_adaptive_avg_pool2d mkldnn_convolution
+        ipu mps mtia xpu to_mkldnn mkldnn_adaptive_avg_pool2d mkldnn_convolution
         mkldnn_linear_backward_weights mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer miopen_batch_norm
         miopen_convolution miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose
         miopen_ctc_loss miopen_depthwise_convolution miopen_rnn autocast_decrement_nesting autocast_increment_nesting
@@ -67,9 +69,9 @@ _GROUPS: Final[dict[str, str]] = {
         StreamObjType ThroughputBenchmark USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH classproperty get_device_module
         get_file_path has_lapack has_mkl has_openmp has_spectral init_num_threads library monitor ops overrides
         prepare_multiprocessing_environment profiler_allow_cudagraph_cupti_lazy_reinit_cuda12 TYPE_CHECKING windows
-        hub package quasirandom fx""",
+        package quasirandom fx""",
     "it is a module of Python's that PyTorch imports": """
-        builtins ctypes functools glob importlib inspect math os platform sys textwrap threading types warnings torch
+        builtins ctypes functools glob importlib inspect math os platform sys textwrap threading warnings torch
         torch_version""",
     "sizes that vary are named in traces: jg.trace(dynamic_shapes=...)": """
         SymBool SymFloat SymInt sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size sym_int
@@ -80,7 +82,6 @@ _GROUPS: Final[dict[str, str]] = {
     "it undoes a slice in PyTorch's own derivatives": "slice_inverse",
     "it hashes the bits of a tensor: hash(x.numpy().tobytes()) does": "hash_tensor",
     "it is a derivative of PyTorch's own": "native_norm",
-    "processes work on data of their own; there is no group of them": "distributed multiprocessing",
     "gradients have the dtype of their tensors": "grad_dtype",
     "a tensor is the only output of what made it": "output_nr",
     "torch.autocast says what is cast; jg.amp has the rest": """
@@ -88,9 +89,6 @@ _GROUPS: Final[dict[str, str]] = {
         is_autocast_cpu_enabled set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
         set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype""",
     "torch.linalg.eigh gives all eigenvalues; lobpcg's iteration is not here": "lobpcg",
-    "jg.profiler times kernels": "profiler",
-    "numpy.testing and torch.allclose compare": "testing",
-    "torch.compile is the whole interface": "compiler",
     "streams are those of torch.cuda: torch.cuda.Stream, torch.cuda.Event": "Event Stream",
 }
 """Reasons, and the names of functions of ``torch`` and methods of ``Tensor`` that each is for."""
@@ -102,8 +100,14 @@ def reasons() -> dict[str, str]:
     return {name: reason for reason, names in _GROUPS.items() for name in names.split()}
 
 
+def reason_for(package: str, name: str) -> str | None:
+    """Why ``name`` is none of a package of PyTorch's ("torch", "torch.nn"), where there is a reason."""
+    own = module_reasons.OF_MODULES.get(package, {}).get(name)
+    return reasons().get(name) if own is None and package == "torch" else own
+
+
 def missing(owner: str, name: str) -> AttributeError:
     """The AttributeError for a name that ``owner`` ("Tensor", "torch.nn") lacks."""
-    reason = reasons().get(name)
+    reason = reasons().get(name) if owner == "Tensor" else reason_for(owner, name)
     what = f"'{owner}' object has no attribute '{name}'" if owner == "Tensor" else f"module '{owner}' has no '{name}'"
     return AttributeError(what if reason is None else f"{what}: {reason}")

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from jitgraph.torch.compiled_functions import BACKENDS as BACKENDS
 from jitgraph.torch.compiled_functions import compile_function
 from jitgraph.torch.nn.compiled import OptimizedModule
 from jitgraph.torch.nn.module import Module
@@ -24,10 +25,10 @@ def compile(
     """A function, or of a module a module with its state, that runs as native code. Without a model, a decorator.
 
     There is always one graph, and sizes that vary are found out by themselves, so ``fullgraph``, ``dynamic`` and
-    ``mode`` change nothing; ``options`` are those of ``jg.script``. ``disable`` gives the model back. RuntimeError for
-    a backend of PyTorch's that is a callable.
+    ``mode`` change nothing; ``options`` are those of ``jg.script``, and those of PyTorch's compiler, without effect.
+    ``disable`` gives the model back. RuntimeError for a backend that is a callable, and for unknown names.
     """
-    settings: dict[str, Any] = {"backend": backend, "options": options, "disable": disable}
+    settings: dict[str, Any] = {"backend": backend, "mode": mode, "options": options, "disable": disable}
     if model is None:
         return functools.partial(compile, **settings)
     if isinstance(model, Module) and not disable:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NoReturn
 
 
 def _by_name(*groups: tuple[str, str]) -> dict[str, str]:
@@ -16,8 +17,63 @@ _PIPES: Final = "data pipes were given up by PyTorch; a Dataset or IterableDatas
 _INSIDE: Final = "it is a part of PyTorch's own implementation"
 
 OF_MODULES: Final[dict[str, dict[str, str]]] = {
+    "torch": _by_name(
+        ("ONNX is not supported yet; jitgraph.save writes files that run with NumPy alone", "onnx"),
+        (_INSIDE, "_C _inductor _jit_internal _tensor _tensor_str _utils contrib"),
+    ),
     "torch.nn": _by_name(
         ("one process computes here, so that statistics of a batch are those of all; BatchNorm2d", "SyncBatchNorm"),
+        ("there are no quantised tensors", "intrinsic qat quantizable quantized"),
+        ("torch.func.vjp of functional.conv2d and its kind gives these", "grad"),
+    ),
+    "torch.accelerator": _by_name((_GRAPHS, "Graph"), (_ALLOCATOR, "empty_host_cache")),
+    "torch.autograd.graph": _by_name(
+        ("values are never written, so they have no versions", "increment_version"),
+        ("jitgraph.checkpoint says what is computed again", "region_activation_memory_budget"),
+        (_INSIDE, "set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch"),
+    ),
+    "torch.compiler": _by_name(
+        (
+            "compiled code and traces are cached on disk by themselves: jitgraph.cache",
+            "CacheInfo load_cache_artifacts load_compiled_function save_cache_artifacts",
+        ),
+        ("the options of torch.compile are those of jitgraph.script; flags are in docs/flags.md", "config"),
+        ("the compiler is always jitgraph's", "get_default_backend set_default_backend"),
+        (
+            "guards are what makes a trace right, and all are checked",
+            "keep_portable_guards_unsafe keep_tensor_guards_unsafe set_enable_guard_collectives skip_all_guards_unsafe "
+            "skip_guard_on_all_nn_modules_unsafe skip_guard_on_globals_unsafe skip_guard_on_inbuilt_nn_modules_unsafe",
+        ),
+        ("jitgraph.custom_op gives a function a form that compiles", "substitute_in_graph"),
+        ("functions of NumPy take tensors in traces as they are", "wrap_numpy"),
+    ),
+    "torch.nn.attention": _by_name(
+        (
+            "there is one implementation, which the compiler chooses",
+            "activate_flash_attention_impl current_flash_attention_impl list_flash_attention_impls "
+            "register_flash_attention_impl restore_flash_attention_impl",
+        ),
+    ),
+    "torch.profiler": _by_name(
+        (_INSIDE, "DeviceType ExecutionTraceObserver kineto_available"),
+    ),
+    "torch.testing": _by_name(("PyTorch gave it up for assert_close", "assert_allclose")),
+    "torch.utils": _by_name(
+        (
+            "TensorBoard reads event files that packages of its own write: tensorboardX's SummaryWriter takes "
+            "float(loss) and x.numpy()",
+            "tensorboard",
+        ),
+        ("jitgraph.custom_op makes kernels of formulas, and custom_vjp ops with gradients", "cpp_extension"),
+        (
+            "timeit and jitgraph.profiler measure; calls give their results when they return",
+            "benchmark",
+        ),
+        ("torch.hub.load_state_dict_from_url downloads weights", "model_zoo"),
+        ("jitgraph.profiler counts the work of kernels", "flop_counter"),
+        ("jitgraph.save writes files that run without jitgraph", "mobile_optimizer bundled_inputs"),
+        (_INSIDE, "backend_registration backcompat collect_env hooks show_pickle throughput_benchmark weak _pytree"),
+        (_INSIDE, "_python_dispatch"),
     ),
     "torch.nn.functional": _by_name(
         ("there are no 8-bit floats", "ScalingType SwizzleType scaled_mm scaled_grouped_mm"),
@@ -95,6 +151,15 @@ OF_MODULES: Final[dict[str, dict[str, str]]] = {
     ),
 }
 """Why a name of one of PyTorch's modules is none here, by the module."""
+
+
+def refusal(module: str) -> Callable[[str], NoReturn]:
+    """The ``__getattr__`` of a module of PyTorch's without a stub: AttributeError, with the reason if there is one."""
+
+    def attribute(name: str) -> NoReturn:
+        raise missing(module, name)
+
+    return attribute
 
 
 def missing(module: str, name: str) -> AttributeError:

@@ -75,3 +75,7 @@ def compiled_with_cxx11_abi() -> bool:
 def is_vulkan_available() -> bool:
     """Whether there is a Vulkan device: no."""
     return False
+
+
+attention: Final[dict[str, bool]] = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+"""Which of PyTorch's implementations of attention programs allow: the results are the same with each."""

@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 from jitgraph.eager import tape
 from jitgraph.ir import context
 from jitgraph.tensor import gradient_hooks
-from jitgraph.torch.adapters import adopted
+from jitgraph.torch import module_reasons
+from jitgraph.torch.tensors import Tensor
 
 # ----------------------------------------------------------------------
 # Nodes: what PyTorch shows of the records of the tape.
@@ -131,7 +132,7 @@ def node(record: tape.Record) -> Node:
 
 
 def _tensors(values: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(None if value is None else adopted(gradient_hooks.Tensor._of(value)) for value in values)
+    return tuple(None if value is None else Tensor._of(value) for value in values)
 
 
 def _values(tensors: Any) -> list[Any]:
@@ -232,3 +233,6 @@ def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[No
 def allow_mutation_on_saved_tensors() -> Iterator[None]:
     """A block in which tensors may be written that a gradient needs: always so here, as it has the values of before."""
     yield
+
+
+__getattr__ = module_reasons.refusal("torch.autograd.graph")

@@ -1,17 +1,16 @@
-"""``torch.autograd.profiler``: blocks that name what they contain; ``jitgraph.profiler`` measures."""
+"""``torch.autograd.profiler``: the older names of ``torch.profiler``."""
 
 from __future__ import annotations
 
-from jitgraph.torch.autograd.modes import Mode
+from typing import Any
+
+from jitgraph.torch import profiler
+from jitgraph.torch.profiler import record_function as record_function
 
 
-class record_function(Mode):  # noqa: N801 - PyTorch's name
-    """A block or decorator with a name. Profiles tell works apart by the lines of the program, which need none."""
+class profile(profiler.profile):  # noqa: N801 - PyTorch's name
+    """``torch.profiler.profile`` of a block; not measured where ``enabled`` is False."""
 
-    def __init__(self, name: str, args: str | None = None) -> None:
-        super().__init__()
-        self.name, self.args = name, args
-
-    def clone(self) -> Mode:
-        """Another such block."""
-        return record_function(self.name, self.args)
+    def __init__(self, enabled: bool = True, **settings: Any) -> None:
+        never = None if enabled else lambda step: profiler.ProfilerAction.NONE
+        super().__init__(schedule=never)

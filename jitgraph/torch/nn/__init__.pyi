@@ -1,8 +1,10 @@
 """The names of ``torch.nn``, and where each is defined."""
 
 from jitgraph.nn import *
+from jitgraph.torch.nn import attention as attention
 from jitgraph.torch.nn import functional as functional  # type: ignore[no-redef]
 from jitgraph.torch.nn import init as init  # type: ignore[no-redef]
+from jitgraph.torch.nn import parallel as parallel
 from jitgraph.torch.nn import parameter as parameter
 from jitgraph.torch.nn import utils as utils  # type: ignore[no-redef]
 from jitgraph.torch.nn.layers import Container as Container

@@ -8,6 +8,7 @@ import jitgraph as jg
 from jitgraph.eager.handle import NATIVE_CLASSES
 from jitgraph.nn.module import ModuleBuffer
 from jitgraph.nn.module import Parameter as JitgraphParameter
+from jitgraph.runtime import imports
 from jitgraph.torch.tensors import Tensor
 
 
@@ -18,6 +19,12 @@ class Parameter(Tensor, JitgraphParameter):
 
     def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
         JitgraphParameter.__init__(self, data, requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """A parameter of its own on the same value, without ``.grad``, as in PyTorch."""
+        copied = super().__deepcopy__(memo)
+        copied.grad = None
+        return copied
 
 
 NATIVE_CLASSES["torch", True] = Parameter
@@ -40,3 +47,9 @@ def adopt(tensor: Any) -> None:
     kind = _CLASSES.get(tensor.__class__)
     if kind is not None:
         tensor.__class__ = kind
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("UninitializedBuffer", "UninitializedParameter"):
+        raise AttributeError(f"module 'torch.nn.parameter' has no attribute '{name}'")
+    return getattr(imports.module("jitgraph.torch.nn.uninitialized"), name)  # which imports this module

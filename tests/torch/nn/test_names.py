@@ -15,20 +15,27 @@ from jitgraph.torch.module_reasons import OF_MODULES
 
 LIST = Path(__file__).with_name("names_of_pytorch.json")
 MODULES = [
+    "torch.accelerator",
     "torch.amp",
+    "torch.autograd.graph",
+    "torch.compiler",
     "torch.cuda",
     "torch.cuda.amp",
     "torch.nn",
+    "torch.nn.attention",
     "torch.nn.functional",
     "torch.nn.init",
     "torch.nn.utils",
     "torch.nn.utils.fusion",
     "torch.nn.utils.parametrizations",
     "torch.nn.utils.parametrize",
+    "torch.nn.utils.prune",
     "torch.nn.utils.rnn",
     "torch.optim",
     "torch.optim.lr_scheduler",
     "torch.optim.swa_utils",
+    "torch.profiler",
+    "torch.testing",
     "torch.utils.checkpoint",
     "torch.utils.data",
 ]
@@ -89,6 +96,21 @@ def test_signatures_are_pytorchs() -> None:
 
 
 OTHER_PARAMETERS = {
+    "torch.accelerator.current_stream",  # torch.cuda's functions, whose parameter is positional in all programs
+    "torch.accelerator.device_index",
+    "torch.accelerator.get_device_capability",
+    "torch.accelerator.get_memory_info",
+    "torch.accelerator.max_memory_allocated",
+    "torch.accelerator.max_memory_reserved",
+    "torch.accelerator.memory_allocated",
+    "torch.accelerator.memory_reserved",
+    "torch.accelerator.memory_stats",
+    "torch.accelerator.reset_accumulated_memory_stats",
+    "torch.accelerator.reset_peak_memory_stats",
+    "torch.accelerator.set_device_idx",
+    "torch.accelerator.set_device_index",
+    "torch.accelerator.set_stream",
+    "torch.accelerator.synchronize",
     "torch.amp.custom_bwd",  # device_type may be left out here
     "torch.amp.custom_fwd",
     "torch.cuda.CudaError",  # raised here, never made by programs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 from jitgraph.torch import nn
@@ -11,7 +12,12 @@ def layer(name: str) -> Any:
     """A name of ``torch.nn``, for the ``__getattr__`` of a module of PyTorch's layout."""
     if name.startswith("__"):  # what import and inspection ask of a module is not torch.nn's
         raise AttributeError(name)
-    return getattr(nn, name)
+    try:
+        return getattr(nn, name)
+    except AttributeError:
+        if importlib.util.find_spec(f"{__name__}.{name}") is None:
+            raise
+    return importlib.import_module(f"{__name__}.{name}")
 
 
 __getattr__ = layer

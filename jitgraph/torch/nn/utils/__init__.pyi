@@ -10,6 +10,7 @@ from jitgraph.torch.nn.utils import fusion as fusion
 from jitgraph.torch.nn.utils import init as init
 from jitgraph.torch.nn.utils import parametrizations as parametrizations
 from jitgraph.torch.nn.utils import parametrize as parametrize
+from jitgraph.torch.nn.utils import prune as prune
 from jitgraph.torch.nn.utils import rnn as rnn
 from jitgraph.torch.nn.utils import stateless as stateless
 from jitgraph.torch.nn.utils.fusion import fuse_conv_bn_eval as fuse_conv_bn_eval

@@ -1,0 +1,75 @@
+"""``torch.hub``: files of weights that are downloaded. Models come as their code does, by an import."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import urllib.request
+from typing import Any, NoReturn
+
+from jitgraph.torch.serialization import load as read
+
+_folder: list[str] = []
+
+
+def get_dir() -> str:
+    """The folder of what is downloaded: ``set_dir``'s, or hub in $TORCH_HOME or ~/.cache/torch."""
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    home = os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))
+    return _folder[-1] if _folder else os.path.join(os.path.expanduser(home), "hub")
+
+
+def set_dir(d: str | os.PathLike[str]) -> None:
+    """Download to this folder from now on."""
+    _folder[:] = [os.path.expanduser(d)]
+
+
+def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
+    """Write what an address gives to a file; RuntimeError where its SHA-256 does not begin with ``hash_prefix``."""
+    digest, part = hashlib.sha256(), f"{dst}.part"
+    try:
+        with urllib.request.urlopen(url) as source, open(part, "wb") as file:
+            while chunk := source.read(1 << 16):
+                digest.update(chunk)
+                file.write(chunk)
+        if hash_prefix is not None and not digest.hexdigest().startswith(hash_prefix):
+            raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
+        os.replace(part, dst)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
+
+
+def load_state_dict_from_url(
+    url: str,
+    model_dir: str | None = None,
+    map_location: Any = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: str | None = None,
+    weights_only: bool = True,
+) -> Any:
+    """``torch.load`` of the file of an address, which is downloaded once, to ``model_dir`` or checkpoints in the hub.
+
+    ``check_hash``: the name has the beginning of the file's SHA-256, as in ``resnet-0676ba61.pth``.
+    """
+    folder = model_dir or os.path.join(get_dir(), "checkpoints")
+    name = file_name or os.path.basename(urllib.request.urlparse(url).path)  # type: ignore[attr-defined]
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        os.makedirs(folder, exist_ok=True)
+        known = re.search(r"-([a-f0-9]*)\.", name) if check_hash else None
+        download_url_to_file(url, path, known[1] if known else None, progress)
+    return read(path, map_location=map_location, weights_only=weights_only)
+
+
+def load(repo_or_dir: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
+    """RuntimeError: a repository's code imports PyTorch itself."""
+    raise RuntimeError(
+        f"torch.hub.load({repo_or_dir!r}, {model!r}) would run code that imports PyTorch: import that code with "
+        "jitgraph.torch in its place, and load its weights with torch.hub.load_state_dict_from_url(url)"
+    )
+
+
+list = help = load

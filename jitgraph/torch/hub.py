@@ -14,10 +14,8 @@ _folder: list[str] = []
 
 
 def get_dir() -> str:
-    """The folder of what is downloaded: ``set_dir``'s, or hub in $TORCH_HOME or ~/.cache/torch."""
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    home = os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))
-    return _folder[-1] if _folder else os.path.join(os.path.expanduser(home), "hub")
+    """The folder of what is downloaded: ``set_dir``'s, or ~/.cache/torch/hub."""
+    return _folder[-1] if _folder else os.path.expanduser("~/.cache/torch/hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:

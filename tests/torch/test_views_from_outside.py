@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
+import jitgraph as jg
 import jitgraph.torch as torch
 
 
@@ -77,3 +79,35 @@ def test_another_view_in_an_attribute_is_written() -> None:
     assert step(torch.ones(2)).tolist() == [2, 2]
     assert counter.part.tolist() == [2, 2]
     assert counter.whole.tolist() == [0, 2, 2, 0]
+
+
+def test_arguments_may_share_elements_that_are_only_read() -> None:
+    """Batches and targets that are slices of one tensor, in a step that writes its weight."""
+    corpus, weight = torch.arange(12.0), torch.zeros(3)
+
+    @torch.compile
+    def step(x: Any, y: Any) -> Any:
+        weight.add_(x * y)
+        return weight.sum()
+
+    step(corpus[0:3], corpus[1:4])
+    step(corpus[4:7], corpus[5:8].reshape(-1))
+    step(torch.ones(3), torch.ones(3))
+    assert weight.tolist() == [0 + 20 + 1, 2 + 30 + 1, 6 + 42 + 1]
+    assert step.cache_info().misses == 1
+
+
+def test_what_is_written_shares_no_elements_with_another_argument() -> None:
+    a, seen = torch.arange(6.0), torch.zeros(3)
+
+    @torch.compile
+    def step(w: Any, x: Any) -> Any:
+        w.add_(x)
+        return w * x
+
+    step(seen, a[:3])
+    assert seen.tolist() == [0.0, 1.0, 2.0]
+    for pair in ((a[:3], a[1:4]), (a, a[:]), (a[1:4], a[1:4])):
+        with pytest.raises(jg.TraceError, match="w and x share elements, and the function writes to one of them"):
+            step(*pair)
+    assert a.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]

@@ -406,12 +406,20 @@ def distinct(sources: tuple[Source, ...]) -> CheckOp:
     return CheckOp("", {}, lambda checker, at: checker.distinct(sources), write)
 
 
-def unshared(sources: tuple[Source, ...]) -> CheckOp:
-    """No two of these sources hold tensors with one base. Native code reads no views, so it has nothing to check."""
+def unshared(written: tuple[Source, ...], others: tuple[Source, ...]) -> CheckOp:
+    """The tensors at ``written`` have bases that no other one has, of these and of ``others``.
+
+    Native code reads no views, so it has nothing to check.
+    """
 
     def write(writer: CheckWriter, at: Source) -> None:
-        bases = list(dict.fromkeys(f"id({writer.value_at(source)}._root)" for source in sources))
-        writer.require(f"len({{{', '.join(bases)}}}) == {len(bases)}")
+        own, rest = (
+            dict.fromkeys(f"id({writer.value_at(source)}._root)" for source in side) for side in (written, others)
+        )
+        rest = dict.fromkeys(base for base in rest if base not in own)
+        writer.require(f"len({{{', '.join(own)}}}) == {len(own)}")
+        if rest:
+            writer.require(f"{{{', '.join(own)}}}.isdisjoint(({', '.join(rest)},))")
 
     return CheckOp("", {}, lambda checker, at: None, write)
 

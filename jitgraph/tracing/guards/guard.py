@@ -371,16 +371,22 @@ class Distinct(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Unshared(Predicate):
-    """No two of these sources hold tensors that share elements, as a view and its base do."""
+    """None of the tensors at ``written`` shares elements, as a view and its base do, with another one or with those
+    at ``others``."""
 
-    sources: tuple[Source, ...]
+    written: tuple[Source, ...]
+    others: tuple[Source, ...]
     OF_SEVERAL = True
 
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (*self.written, *self.others)
+
     def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
-        return [check_ops.unshared(self.sources)]
+        return [check_ops.unshared(self.written, self.others)]
 
     def __str__(self) -> str:
-        return f"{_texts(self.sources)} share no elements"
+        return f"{_texts(self.written)} share no elements with {_texts(self.others)}, nor with each other"
 
 
 @dataclass(frozen=True, slots=True)

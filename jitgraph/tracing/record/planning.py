@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import dtypes, tree
@@ -155,7 +155,7 @@ class Planning:
         guards += [Guard(tied, Same(source)) for tied, source in ties.items()]
         guards += self._partition(sources)
         if rebound:
-            guards += self._unshared(handles)
+            guards += self._unshared(handles, {slot for slot, _ in rebound})
         if capture is not None and self.containers:
             touched = {id(write.target.owner) for write, _ in written} | {id(entry.target) for entry, _ in done}
             touched |= {id(container.value) for container, _ in to_arguments}
@@ -331,18 +331,23 @@ class Planning:
                 yield Guard(source, Same(known))
         yield Guard(None, Distinct(tuple(first.values())))
 
-    def _unshared(self, handles: Sequence[Handle]) -> Iterator[Guard]:
-        """That no view is among the handles beside its base or another view of it, where one of them is written."""
-        bases: dict[int, str] = {}
-        for slot, handle in zip(self.trace.slots, handles, strict=True):
-            other = bases.setdefault(id(slot.handle._root), handle.text)
-            if other is not handle.text:
+    def _unshared(self, handles: Sequence[Handle], written: Collection[int]) -> Iterator[Guard]:
+        """That no handle that is written, by its slot, is a view of another one, its base, or a view of the same."""
+        bases: dict[int, int] = {}
+        for number in sorted(range(len(handles)), key=lambda slot: slot not in written):
+            first = bases.setdefault(id(self.trace.slots[number].handle._root), number)
+            if first != number and first in written:
+                one, other = (handles[slot].text for slot in sorted((first, number)))
                 raise TraceError(
-                    f"{other} and {handle.text} share elements, and the function writes to one of them",
-                    hint=f"pass {handle.text}.clone(), or {other} alone, and take the view of it in the function",
+                    f"{one} and {other} share elements, and the function writes to one of them",
+                    hint=f"pass {other}.clone(), or {one} alone, and take the view of it in the function",
                 )
         if len(handles) > 1 and any(handle.api for handle in handles):
-            yield Guard(None, Unshared(tuple(dict.fromkeys(handle.source for handle in handles))))
+            sides = [
+                tuple(dict.fromkeys(handle.source for slot, handle in enumerate(handles) if (slot in written) is flag))
+                for flag in (True, False)
+            ]
+            yield Guard(None, Unshared(*sides))
 
     # --- what was done ----------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import urllib.request
+from pathlib import Path
 from typing import Any, NoReturn
 
 from jitgraph.torch.serialization import load as read
@@ -35,8 +36,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
             raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
         os.replace(part, dst)
     finally:
-        if os.path.exists(part):
-            os.remove(part)
+        Path(part).unlink(missing_ok=True)
 
 
 def load_state_dict_from_url(
@@ -56,7 +56,7 @@ def load_state_dict_from_url(
     name = file_name or os.path.basename(urllib.request.urlparse(url).path)  # type: ignore[attr-defined]
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        os.makedirs(folder, exist_ok=True)
+        Path(folder).mkdir(parents=True, exist_ok=True)
         known = re.search(r"-([a-f0-9]*)\.", name) if check_hash else None
         download_url_to_file(url, path, known[1] if known else None, progress)
     return read(path, map_location=map_location, weights_only=weights_only)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import jitgraph.profiler
@@ -192,7 +193,7 @@ def tensorboard_trace_handler(
     """What ``on_trace_ready`` takes to write each trace to a file of its own in a folder, as JSON of Chrome's."""
 
     def handle(measured: profile) -> None:
-        os.makedirs(dir_name, exist_ok=True)
+        Path(dir_name).mkdir(parents=True, exist_ok=True)
         name = f"{worker_name or os.getpid()}.{measured.step_num}.pt.trace.json"
         measured.export_chrome_trace(os.path.join(dir_name, name))
 

@@ -178,17 +178,9 @@ class Tensor(jg.Tensor):
 
     # --- gradients ---------------------------------------------------------------------------------------------
 
-    @property
-    def grad(self) -> Tensor | None:
-        """The gradient accumulated by ``backward()``, or None."""
-        gradient = jg.Tensor.grad.fget(self)  # type: ignore[attr-defined]
-        if gradient.__class__ is jg.Tensor:
-            gradient.__class__ = Tensor
-        return gradient  # type: ignore[no-any-return]
-
-    @grad.setter
+    @jg.Tensor.grad.setter  # type: ignore[attr-defined, untyped-decorator]
     def grad(self, gradient: Any) -> None:
-        jg.Tensor.grad.fset(self, gradient)  # type: ignore[attr-defined]
+        jg.Tensor.grad.fset(self, adopted(gradient))  # type: ignore[attr-defined]
 
     @property
     def grad_fn(self) -> Any:

@@ -15,7 +15,18 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.errors import LoadError
 from jitgraph.torch.programs import structure, symbols
-from jitgraph.torch.programs.program import FreeSize, Graph, Input, Meta, Node, Output, Program, Ref, Region, Spec
+from jitgraph.torch.programs.program import (
+    FreeSize,
+    Graph,
+    Input,
+    Meta,
+    Output,
+    Program,
+    ProgramNode,
+    Ref,
+    Region,
+    Spec,
+)
 
 MAJOR: Final = 8
 """The version of the schema that is known."""
@@ -255,7 +266,7 @@ def _outputs(node: Any) -> str | tuple[str | None, ...]:
     return tuple(names)
 
 
-def _node(value: Any, depth: int) -> Node:
+def _node(value: Any, depth: int) -> ProgramNode:
     args, kwargs = [], {}
     for argument in member(value, "inputs", list):
         name, item = member(argument, "name", str), _argument(argument.get("arg"), depth)
@@ -265,7 +276,7 @@ def _node(value: Any, depth: int) -> Node:
             args.append(item)
     target = _target(member(value, "target", str))
     stack_trace = member(member(value, "metadata", dict), "stack_trace", str, "")
-    return Node(target, tuple(args), kwargs, _outputs(value), location_of(stack_trace))
+    return ProgramNode(target, tuple(args), kwargs, _outputs(value), location_of(stack_trace))
 
 
 def _graph(value: Any, depth: int = 0) -> Graph:

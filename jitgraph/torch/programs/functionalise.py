@@ -16,7 +16,7 @@ from jitgraph.errors import UnsupportedOp
 from jitgraph.tensor import functions as fn
 from jitgraph.torch import aten_ops
 from jitgraph.torch.programs.document import names_in
-from jitgraph.torch.programs.program import Graph, Meta, Node, Ref, Region
+from jitgraph.torch.programs.program import Graph, Meta, ProgramNode, Ref, Region
 
 # ----------------------------------------------------------------------
 # Operators that give views, and how a part is put back into the whole that it was taken from.
@@ -208,7 +208,7 @@ class _Tensors:
         root = self.root(name)
         return [root, *(other for other, base in self.roots.items() if base == root)]
 
-    def add(self, node: Node) -> None:
+    def add(self, node: ProgramNode) -> None:
         """Take note of what a node gives, where that is a view."""
         name = name_of(node.target)
         if not node.args or not isinstance(node.args[0], Ref):
@@ -257,7 +257,7 @@ def functional(graph: Graph) -> Graph:
         return graph
     last_reads = _last_reads(graph)
     tensors = _Tensors(graph)
-    nodes: list[Node] = []
+    nodes: list[ProgramNode] = []
     written: set[str] = set(graph.written)
     for number, node in enumerate(graph.nodes):
         if not _writes(node):
@@ -306,11 +306,11 @@ def _require_whole_storages(graph: Graph) -> None:
         tensors.add(node)
 
 
-def _made(target: str, steps: tuple[Step, ...], node: Node, output: str, *tensors: Ref) -> Node:
-    return Node(target, (steps, *tensors, *_values(steps)), {}, output, node.location)
+def _made(target: str, steps: tuple[Step, ...], node: ProgramNode, output: str, *tensors: Ref) -> ProgramNode:
+    return ProgramNode(target, (steps, *tensors, *_values(steps)), {}, output, node.location)
 
 
-def _require_known(tensors: _Tensors, name: str, node: Node) -> None:
+def _require_known(tensors: _Tensors, name: str, node: ProgramNode) -> None:
     chain = tensors.chain(name)
     if any(name_of(step.target) in _REPEATED for step in chain):
         raise UnsupportedOp(f"{node.target} writes to a view in which elements share memory")
@@ -328,7 +328,7 @@ def _values(steps: Iterable[Step]) -> Iterable[Ref]:
             yield Ref(name)
 
 
-def _writes(node: Node) -> bool:
+def _writes(node: ProgramNode) -> bool:
     base = aten_ops.in_place(name_of(node.target))
     return bool(base) and operator_of(node.target) is None
 
@@ -343,7 +343,7 @@ def _last_reads(graph: Graph) -> dict[str, int]:
     return reads
 
 
-def _with_functional_regions(node: Node) -> Node:
+def _with_functional_regions(node: ProgramNode) -> ProgramNode:
     if not any(isinstance(item, Region) for item in node.args):
         return node
     args = tuple(Region(functional(item.graph)) if isinstance(item, Region) else item for item in node.args)

@@ -14,7 +14,19 @@ from jitgraph import dtypes
 from jitgraph.errors import ArgumentError, UnsupportedOp
 from jitgraph.tensor import Tensor
 from jitgraph.torch.programs import document
-from jitgraph.torch.programs.program import LEAF, FreeSize, Graph, Input, Meta, Node, Output, Program, Ref, Region, Spec
+from jitgraph.torch.programs.program import (
+    LEAF,
+    FreeSize,
+    Graph,
+    Input,
+    Meta,
+    Output,
+    Program,
+    ProgramNode,
+    Ref,
+    Region,
+    Spec,
+)
 
 _DTYPES: Final = {dtypes.canonical(dtype).name: dtype for dtype in document.DTYPES.values()}
 
@@ -109,7 +121,7 @@ def graph_of(module: Any, context: _Context | None = None) -> tuple[Graph, dict[
         elif node.op == "call_function":
             args = tuple(_argument(item, regions) for item in node.args)
             kwargs = {name: _argument(item, regions) for name, item in node.kwargs.items()}
-            nodes.append(Node(_target(node.target), args, kwargs, node.name, _location(node)))
+            nodes.append(ProgramNode(_target(node.target), args, kwargs, node.name, _location(node)))
         else:
             raise UnsupportedOp(
                 f"the graph has {node.op} of {node.target}; graphs of ATen's operators are supported",

@@ -34,7 +34,7 @@ class Meta(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Node:
+class ProgramNode:
     """``outputs = target(*args, **kwargs)``.
 
     ``target`` is PyTorch's name, such as "aten::add.Tensor", "operator.mul" or "higher_order.cond". Arguments hold
@@ -56,7 +56,7 @@ class Graph:
     names."""
 
     inputs: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[ProgramNode, ...]
     outputs: tuple[Any, ...]
     metas: Mapping[str, Meta] = field(default_factory=dict)
     written: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from jitgraph.ir import context
 from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
 from jitgraph.torch.programs import functionalise
-from jitgraph.torch.programs.program import FreeSize, Graph, Input, Node, Program, Ref, Region
+from jitgraph.torch.programs.program import FreeSize, Graph, Input, Program, ProgramNode, Ref, Region
 from jitgraph.torch.programs.structure import flatten, unflatten
 from jitgraph.tracing.record.control_flow import cond, scan, while_loop
 
@@ -136,7 +136,7 @@ def _filled(item: Any, values: Mapping[str, Any]) -> Any:
     return item
 
 
-def _step(node: Node) -> _Step:
+def _step(node: ProgramNode) -> _Step:
     args, kwargs = node.args, node.kwargs
     if node.target.startswith("higher_order."):
         args = tuple(_resolved(item) for item in args)

@@ -56,7 +56,8 @@ PREDICATES: list[Any] = [
     Is(0, "f"), IsOrStandIn(0, 1, "f"), Exactly(1, "int"), Absent(), IsTensor(), *map(Equals, PLAINS), Same(BOX),
     Extent("keys", 2, (Plain("str", "a"), Ref(1)), True), Elements(0, 3, False), HasContents(F4, (1,), b"abcd"),
     Layout("tensor", F4, (Dim.name("n") + 1, 3), True), Layout("array", F4, ()), Varies("float", 2),
-    Relation("sizes", "n_n >= 2", "n >= 2", "range"), Distinct((X, BOX)), Unshared((X,), (BOX,)), Disjoint((X,), (BOX,)),
+    Relation("sizes", "n_n >= 2", "n >= 2", "range"), Distinct((X, BOX)), Unshared((X,), (BOX,)),
+    Disjoint((X,), (BOX,)),
 ]  # fmt: skip
 TEMPLATE = Template(
     tree.flatten({"a": (1, [2]), 3: None})[1], (Leaf("plain", Plain("int", 3)), Leaf("handle", 0))

@@ -1,7 +1,7 @@
 """What users of PyTorch, NumPy, SciPy and JAX write out of habit, and what to write here: read where a name is missing.
 
 The names are data, in ``foreign_names.toml``: of modules ("jg", "jg.nn"), tensors ("x"), generators ("g") and modules
-of layers ("module").
+of layers ("module"). Of a name of PyTorch's that is not there, ``jitgraph.torch`` says where it has it, or why not.
 """
 
 from __future__ import annotations
@@ -10,7 +10,12 @@ import functools
 import os
 import re
 from collections.abc import Container
-from typing import Any
+from typing import Any, Final
+
+from jitgraph.runtime import imports, stubs
+
+_FUNCTIONS: Final = ("jg.nn.functional", "jg.special", "jg.linalg", "jg.random", "jg")
+"""Where functions may be that other libraries have at the top or as methods of their arrays."""
 
 
 @functools.cache
@@ -46,6 +51,9 @@ def advice(owner: str, name: str) -> str:
         text = _elsewhere(owner, name)
         if text is None and name.endswith("_"):
             text = _in_place(owner, name.removesuffix("_"))
+        if text is None and owner[:2] in ("jg", "x"):
+            hint = imports.provided("names of torch")(owner, name)
+            return f"\n  hint: {hint}" if hint else ""
     return "" if text is None else f"\n  hint: write {text}"
 
 
@@ -68,15 +76,15 @@ def _elsewhere(owner: str, name: str) -> str | None:
     if name in names["dtypes"]:
         dtype = names["dtypes"][name]
         return f"jg.{dtype}" if owner == "jg" else f"x.astype(jg.{dtype.partition(',')[0]})"
-    for module, functions in names["elsewhere"].items():
-        if name in functions and (owner, module) != ("jg", "jg"):
+    for module in _FUNCTIONS:
+        if name in stubs.of(module.replace("jg", "jitgraph", 1)).homes and (owner, module) != ("jg", "jg"):
             return f"{module}.{name}"
     for pattern, text in names["patterns"].items():
         if re.fullmatch(pattern, name):
             return str(text)
     if name.endswith("_copy"):
         plain = name.removesuffix("_copy")
-        return _elsewhere(owner, plain) or f"jg.{plain}"
+        return _elsewhere(owner, plain) or (f"jg.{plain}" if plain in stubs.of("jitgraph").homes else None)
     return None
 
 

@@ -92,9 +92,6 @@ def test_what_the_errors_name_exists() -> None:
     hints += [hint for table in names["names"].values() for hint in table.values()]
     for path in {path for hint in hints for path in re.findall(r"\bjg\.((?:\w+\.)*\w+)", hint)}:
         _found(path)
-    for module, functions in names["elsewhere"].items():
-        for name in functions:
-            _found(f"{module}.{name}".removeprefix("jg."))
     for name in names["scipy"]["special"]:
         assert hasattr(scipy.special, name)
         assert not hasattr(jg.special, name), f"jg.special.{name} exists; it needs no hint"
@@ -104,7 +101,9 @@ def test_names_in_place_say_how_the_handle_is_written_to() -> None:
     x = jg.ones((2, 2))
     for name in _names(torch.Tensor):
         if name.endswith("_") and name not in ("requires_grad_", "share_memory_"):
-            with pytest.raises(AttributeError, match=r"hint: write (x|y|nothing|a dense tensor|jg\.resize)") as raised:
+            with pytest.raises(
+                AttributeError, match=r"hint: (write (x|y|jg\.resize)|there are no|a tensor's memory|PyTorch removed)"
+            ) as raised:
                 getattr(x, name)
             path = re.search(r"= x\.(\w+)\(", str(raised.value))
             assert path is None or hasattr(x, path[1]), name

@@ -39,6 +39,7 @@ own_code.register_packages(
 
 # What lower layers ask for without knowing what stands above them.
 imports.provide("the package", __name__)
+imports.provide("hints for missing names", "jitgraph.migration_hints", "of_module")
 imports.provide("names of torch", "jitgraph.torch.habits", "hint")
 imports.provide("tensors of torch", "jitgraph.torch.tensors", "Tensor")
 imports.provide("op with a gradient function", "jitgraph.transforms.custom", "passing")

@@ -114,7 +114,7 @@ class DeviceValue:
 # What computes on GPUs (``device_emitter.py``) is loaded where an op first has an operand there.
 
 KINDS: Final = ("cpu", "cuda")
-_OTHERS: Final = ("gpu", "mps", "xpu", "tpu", "rocm")
+_OTHERS: Final = ("gpu", "meta", "mps", "xpu", "tpu", "rocm")
 _ANYWHERE: Final = nullcontext()
 
 
@@ -184,6 +184,12 @@ def canonical(name: Any) -> str:
             return CPU
         if kind == "cuda":
             return _device(name).name
+        if kind == "meta":
+            raise DeviceError(
+                "there is no device 'meta', as a tensor has elements",
+                hint="make the model on the CPU, by torch.nn.utils.skip_init where its initial values are not wanted; "
+                "jg.trace(f).lower(x) tells shapes",
+            )
         if kind in _OTHERS:
             raise DeviceError(f"device {name!r} is not available", hint='devices are "cpu" and "cuda"')
     raise DeviceError(f"{name!r} names no device", hint='"cpu", "cuda", "cuda:0", or the number of a GPU')

@@ -81,8 +81,6 @@ def save(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bo
     metadata = module._described(destination, prefix)
     _run(module, "saving", prefix, keep_vars)
     module._save_to_state_dict(destination, prefix, keep_vars)
-    if _has_extra(module):
-        destination[prefix + _EXTRA] = module.get_extra_state()
     for name, child in module.named_children():
         child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
     for when, hook, _ in module._state_hooks:
@@ -188,10 +186,10 @@ def _set(own: Mapping[str, Tensor], values: Iterable[tuple[str, Any]], assign: b
 
 def _misses(keys: Keys, strict: bool) -> list[str]:
     problems = []
-    if strict and keys.unexpected_keys:
-        problems.append(f"Unexpected key(s) in state_dict: {_quoted(keys.unexpected_keys)}. ")
     if strict and keys.missing_keys:
         problems.append(f"Missing key(s) in state_dict: {_quoted(keys.missing_keys)}. ")
+    if strict and keys.unexpected_keys:
+        problems.append(f"Unexpected key(s) in state_dict: {_quoted(keys.unexpected_keys)}. ")
     return problems
 
 
@@ -565,6 +563,8 @@ class Module(hooks.Hooked, Conversion):
         """Put this module's own part into a state dict; PyTorch's name."""
         for name, tensor in self._own_persistent(prefix):
             destination[name] = tensor if keep_vars else self._saved(tensor)
+        if _has_extra(self):
+            destination[prefix + _EXTRA] = self.get_extra_state()
 
     @staticmethod
     def _saved(tensor: Tensor) -> Any:

@@ -273,6 +273,10 @@ class Optimizer:
             if kind == when:
                 hook(self)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickles and copies have: all but the hooks, as in PyTorch."""
+        return {name: value for name, value in vars(self).items() if name not in ("_step_hooks", "_state_hooks")}
+
     def __repr__(self) -> str:
         text = f"{type(self).__name__} ("
         for number, group in enumerate(self.param_groups):

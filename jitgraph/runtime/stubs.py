@@ -114,9 +114,7 @@ def _submodule(package: str, name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != own:
                 raise
-    from jitgraph import migration_hints  # here, as only errors need it
-
-    hint = migration_hints.of_module(package, name, of(package).homes)
+    hint = imports.provided("hints for missing names")(package, name, of(package).homes)
     raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
 
 

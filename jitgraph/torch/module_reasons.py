@@ -90,7 +90,7 @@ OF_MODULES: Final[dict[str, dict[str, str]]] = {
         (_INSIDE, "is_traceable_wrapper_subclass"),
     ),
     "torch.optim": _by_name(
-        (f"{_NO_SPARSE}; Adam", "SparseAdam"),
+        (f"{_NO_SPARSE}, nor gradients: Adam", "SparseAdam"),
         (_INSIDE, "swap_in_optimizer_params_and_state"),
     ),
     "torch.utils.data": _by_name(

@@ -24,7 +24,7 @@ from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import is_referenced
 from jitgraph.tensor import indexing, lifting
 from jitgraph.tensor.tensor import wrap
-from jitgraph.torch import promotion
+from jitgraph.torch import promotion, view_inverses
 from jitgraph.torch.layouts import (
     ElementCount,
     StorageLayout,
@@ -681,8 +681,7 @@ def detached(x: Tensor) -> View:
 
 def reshaped(x: Tensor, shape: tuple[Any, ...], strides: tuple[Any, ...] | None = None) -> View:
     """The view in another shape, of as many elements in the same order; without strides those of row-major order."""
-    before = tuple(x.shape)
-    step = ViewStep("view", lambda t: jg.reshape(t, shape), lambda t, new: jg.reshape(new, before))
+    step = ViewStep("view", lambda t: jg.reshape(t, shape), view_inverses.reshaped)
     return view_of(x, step, lambda: (offset_of(x), contiguous_strides(shape) if strides is None else strides))
 
 

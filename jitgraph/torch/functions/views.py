@@ -9,6 +9,7 @@ from typing import Any
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.eager.handle import of_its_own
+from jitgraph.torch import view_inverses
 from jitgraph.torch.adapters import torch_function
 from jitgraph.torch.layouts import axis_of, contiguous_strides, is_contiguous, storage_positions
 from jitgraph.torch.scalar_types import dtype as dtype_class
@@ -176,8 +177,8 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
         )
     if len(set(order)) != len(order):
         raise RuntimeError("permute(): duplicate dims are not allowed.")
-    back = tuple(sorted(range(len(order)), key=order.__getitem__))
-    step = ViewStep("permute", lambda t: jg.permute_dims(t, order), lambda t, new: jg.permute_dims(new, back))
+    put = lambda t, new: view_inverses.permuted(t, new, order)
+    step = ViewStep("permute", lambda t: jg.permute_dims(t, order), put)
     return view_of(input, step, lambda: (offset_of(input), tuple(map(strides_of(input).__getitem__, order))))
 
 
@@ -452,7 +453,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     step = ViewStep(
         "diagonal",
         lambda t: jg.diagonal(t, offset, first, second),
-        lambda t, new: jg.diagonal_scatter(t, new, offset, first, second),
+        lambda t, new: view_inverses.on_diagonal(t, new, offset, first, second),
     )
     strides = strides_of(input)
     begin = offset * strides[second] if offset >= 0 else -offset * strides[first]
@@ -529,9 +530,10 @@ def view_as_real(input: Tensor) -> Tensor:
     if not input.is_complex():
         raise RuntimeError("view_as_real is only supported for complex tensors")
     apply = lambda x: jg.stack([jg.real(x), jg.imag(x)], axis=-1)
-    put = lambda x, new: jg.complex(new[..., 0], new[..., 1])
     strides = tuple(2 * stride for stride in strides_of(input))
-    return view_of(input, ViewStep("view_as_real", apply, put), (2 * offset_of(input), (*strides, 1)))
+    return view_of(
+        input, ViewStep("view_as_real", apply, view_inverses.of_real_pairs), (2 * offset_of(input), (*strides, 1))
+    )
 
 
 def view_as_complex(input: Tensor) -> Tensor:
@@ -541,9 +543,10 @@ def view_as_complex(input: Tensor) -> Tensor:
     if not input.ndim or input.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     apply = lambda x: jg.complex(x[..., 0], x[..., 1])
-    put = lambda x, new: jg.stack([jg.real(new), jg.imag(new)], axis=-1)
     strides = tuple(stride // 2 for stride in strides_of(input)[:-1])
-    return view_of(input, ViewStep("view_as_complex", apply, put), (offset_of(input) // 2, strides))
+    return view_of(
+        input, ViewStep("view_as_complex", apply, view_inverses.of_complex_numbers), (offset_of(input) // 2, strides)
+    )
 
 
 def numel(input: Tensor) -> Any:

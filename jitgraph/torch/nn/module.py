@@ -7,12 +7,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 import jitgraph as jg
-from jitgraph.nn.module import ModuleBuffer
+from jitgraph.nn.module import Keys, ModuleBuffer
 from jitgraph.torch.compiled_functions import compile_function
+from jitgraph.torch.functions.queries import typename
 from jitgraph.torch.nn.parameter import Parameter, adopt
 from jitgraph.torch.scalar_types import float32, get_default_dtype
 from jitgraph.torch.tensors import View, adopted
@@ -64,7 +65,7 @@ class Module(jg.nn.Module):
         self._require_name("buffer", name, self._persistence)
         if tensor is not None and not isinstance(tensor, jg.Tensor):
             raise TypeError(
-                f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
         super().register_buffer(name, tensor, persistent)
 
@@ -75,14 +76,14 @@ class Module(jg.nn.Module):
         self._require_name("parameter", name, self._parameters)
         if param is not None and not isinstance(param, jg.nn.Parameter):
             raise TypeError(
-                f"cannot assign '{_typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+                f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
             )
         super().register_parameter(name, param)
 
     def add_module(self, name: str, module: Any) -> None:
         """Set a submodule by a name that need not be one of Python's."""
         if module is not None and not isinstance(module, jg.nn.Module):
-            raise TypeError(f"{_typename(module)} is not a Module subclass")
+            raise TypeError(f"{typename(module)} is not a Module subclass")
         self._require_name("module", name, self._modules)
         super().add_module(name, module)
 
@@ -90,7 +91,7 @@ class Module(jg.nn.Module):
 
     def _require_name(self, what: str, name: Any, own: Any) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"{what} name should be a string. Got {_typename(name)}")
+            raise TypeError(f"{what} name should be a string. Got {typename(name)}")
         if hasattr(self, name) and name not in own and vars(self).get(name, self) is not None:
             raise KeyError(f"attribute '{name}' already exists")
         if "." in name or not name:
@@ -110,6 +111,16 @@ class Module(jg.nn.Module):
         if state.pop("_compiled_forward", None) is not None:  # compiled for this very module
             del state["forward"]
         return state
+
+    call_super_init = False
+    dump_patches = False
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def share_memory(self) -> Self:
+        """The module as it is: another process gets copies of its tensors."""
+        return self
 
     # --- modes, dtypes and devices -------------------------------------------------------------------------------
 
@@ -163,6 +174,15 @@ class Module(jg.nn.Module):
             keep_vars=positional.get("keep_vars", keep_vars),
         )
 
+    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
+        """Set parameters and buffers by name, all or none; which names were missing or had no place.
+
+        TypeError for what is no dict; RuntimeError for shapes that differ, and with ``strict`` for such names.
+        """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        return _IncompatibleKeys(*super().load_state_dict(state_dict, strict, assign))
+
     def _described(self, destination: Any, prefix: str) -> dict[str, Any]:
         metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
@@ -174,6 +194,17 @@ class Module(jg.nn.Module):
         return tensor.detach()
 
 
+class _IncompatibleKeys(Keys):
+    """The names that ``load_state_dict`` missed, and those that it found no place for."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return super().__repr__() if any(self) else "<All keys matched successfully>"
+
+    __str__ = __repr__
+
+
 class StateDict(OrderedDict[str, Any]):
     """What ``state_dict`` gives: tensors by name, and of each module its version."""
 
@@ -182,13 +213,8 @@ class StateDict(OrderedDict[str, Any]):
         self._metadata: OrderedDict[str, Any] = OrderedDict()
 
 
-def _typename(value: Any) -> str:
-    kind = type(value)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-
-
 def _no_place(what: str, name: str, value: Any, expected: str) -> str:
-    return f"cannot assign '{_typename(value)}' as {what} '{name}' ({expected})"
+    return f"cannot assign '{typename(value)}' as {what} '{name}' ({expected})"
 
 
 # ----------------------------------------------------------------------

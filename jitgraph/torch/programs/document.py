@@ -214,10 +214,10 @@ def _meta(value: Any) -> Meta:
     strides = [_size(stride) for stride in member(value, "strides", list)]
     if len(shape) != len(strides):
         raise LoadError(f"the program has a tensor of {len(shape)} sizes and {len(strides)} strides")
-    return Meta(dtype_of(member(value, "dtype", int)), shape, is_contiguous(shape, strides))
+    return Meta(dtype_of(member(value, "dtype", int)), shape, may_be_contiguous(shape, strides))
 
 
-def is_contiguous(shape: Iterable[Any], strides: Iterable[Any]) -> bool:
+def may_be_contiguous(shape: Iterable[Any], strides: Iterable[Any]) -> bool:
     """Whether strides are those of rows after rows, as far as the sizes are known."""
     step: int | None = 1
     for size, stride in reversed(list(zip(shape, strides, strict=True))):

@@ -14,67 +14,28 @@ from typing import Any, Final, NamedTuple
 
 from jitgraph.errors import UnsupportedOp
 from jitgraph.tensor import functions as fn
-from jitgraph.torch import aten_ops
+from jitgraph.torch import aten_ops, view_inverses
 from jitgraph.torch.programs.document import names_in
 from jitgraph.torch.programs.program import Graph, Meta, ProgramNode, Ref, Region
 
 # ----------------------------------------------------------------------
 # Operators that give views, and how a part is put back into the whole that it was taken from.
 
-PutBack = Callable[..., Any]
-
-
-def _reshaped(whole: Any, part: Any, *args: Any, **kwargs: Any) -> Any:
-    return fn.reshape(part, whole.shape)
-
-
-def _transposed(whole: Any, part: Any, dim0: int, dim1: int) -> Any:
-    return fn.swapaxes(part, dim0, dim1)
-
-
-def _permuted(whole: Any, part: Any, dims: Sequence[int]) -> Any:
-    order = [dim % whole.ndim for dim in dims]
-    return fn.permute_dims(part, tuple(order.index(axis) for axis in range(whole.ndim)))
-
-
-def _selected(whole: Any, part: Any, dim: int, index: Any) -> Any:
-    return fn.select_scatter(whole, part, dim, index)
-
-
-def _sliced(whole: Any, part: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
-    scatter: Any = aten_ops.lookup("slice_scatter")
-    return scatter(whole, part, dim, start, end, step)
-
-
-def _narrowed(whole: Any, part: Any, dim: int, start: Any, length: Any) -> Any:
-    return fn.slice_scatter(whole, part, dim, start, start + length)
-
-
-def _on_diagonal(whole: Any, part: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    return fn.diagonal_scatter(whole, part, offset, dim1, dim2)
-
-
-def _real_pairs(whole: Any, part: Any) -> Any:
-    return fn.view_as_complex(part)
-
-
-def _complex_pairs(whole: Any, part: Any) -> Any:
-    return fn.view_as_real(part)
-
-
-_INVERSES: Final[Mapping[str, PutBack]] = {
-    **dict.fromkeys(("alias", "detach", "view", "view_as", "unsqueeze", "squeeze", "lift_fresh"), _reshaped),
+_INVERSES: Final[Mapping[str, view_inverses.PutBack]] = {
+    **dict.fromkeys(
+        ("alias", "detach", "view", "view_as", "unsqueeze", "squeeze", "lift_fresh"), view_inverses.reshaped
+    ),
     **dict.fromkeys(("t", "numpy_T", "mT"), lambda whole, part: fn.permute_dims(part, tuple(range(whole.ndim))[::-1])),
-    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), _transposed),
+    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), view_inverses.transposed),
     "mT": lambda whole, part: fn.matrix_transpose(part),
-    "permute": _permuted,
+    "permute": view_inverses.permuted,
     "movedim": lambda whole, part, source, destination: fn.moveaxis(part, destination, source),
-    "select": _selected,
-    "slice": _sliced,
-    "narrow": _narrowed,
-    "diagonal": _on_diagonal,
-    "view_as_real": _real_pairs,
-    "view_as_complex": _complex_pairs,
+    "select": view_inverses.selected,
+    "slice": view_inverses.sliced,
+    "narrow": view_inverses.narrowed,
+    "diagonal": view_inverses.on_diagonal,
+    "view_as_real": view_inverses.of_real_pairs,
+    "view_as_complex": view_inverses.of_complex_numbers,
 }
 _PARTS: Final = ("split", "split_with_sizes", "chunk", "unbind", "tensor_split")  # which give several views
 _REPEATED: Final = ("expand", "expand_as", "broadcast_to", "unfold", "as_strided")  # whose elements share memory

@@ -55,7 +55,7 @@ def meta_of(value: Any) -> Meta:
     """What is known of a fake tensor."""
     shape = tuple(size if isinstance(size, int) else FreeSize(_text(size)) for size in value.shape)
     strides = [step if isinstance(step, int) else FreeSize(_text(step)) for step in value.stride()]
-    return Meta(dtype_of(value.dtype), shape, document.is_contiguous(shape, strides))
+    return Meta(dtype_of(value.dtype), shape, document.may_be_contiguous(shape, strides))
 
 
 def _text(size: Any) -> str:

@@ -271,3 +271,85 @@ def test_losses_and_softmax_in_their_older_forms():
     assert norm.running_var.tolist() == [1.0, 1.0]
     scores = nn.LinearCrossEntropyLoss(2, 3, out_features=(2,), bias=True)
     assert scores(torch.ones(4, 2), torch.zeros(4, 2, dtype=torch.int64)).shape == ()
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 3), nn.Linear(3, 1)
+
+    def forward(self, x):
+        return self.b(torch.relu(self.a(x)))
+
+
+def test_what_a_load_finds_is_said_in_pytorchs_words():
+    model = Net()
+    state = model.state_dict()
+    assert str(model.load_state_dict(state)) == "<All keys matched successfully>"
+    keys = model.load_state_dict({"zz": torch.ones(1)}, strict=False)
+    assert repr(keys).startswith("_IncompatibleKeys(missing_keys=['a.weight', 'a.bias', 'b.weight', 'b.bias'], unex")
+    assert keys.unexpected_keys == ["zz"] and isinstance(keys, tuple)
+    with pytest.raises(RuntimeError) as raised:
+        model.load_state_dict({"zz": torch.ones(1)})
+    text = str(raised.value)
+    assert text.index("Missing key(s)") < text.index("Unexpected key(s)")
+    with pytest.raises(TypeError, match="Expected state_dict to be dict-like, got <class 'list'>"):
+        model.load_state_dict([1])
+
+
+def test_a_copied_parameter_has_no_gradient_and_a_copied_tensor_has_its_own():
+    model = Net()
+    model(torch.ones(1, 2)).sum().backward()
+    assert all(parameter.grad is None for parameter in copy.deepcopy(model).parameters())
+    x = torch.ones(2, requires_grad=True)
+    x.sum().backward()
+    assert copy.deepcopy(x).grad.tolist() == [1.0, 1.0]
+
+
+def test_extra_state_comes_with_the_modules_own():
+    class Extra(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.zeros(2))
+
+        def _save_to_state_dict(self, destination, prefix, keep_vars):
+            super()._save_to_state_dict(destination, prefix, keep_vars)
+            destination[f"{prefix}more"] = torch.ones(1)
+
+        def get_extra_state(self):
+            return {"k": 1}
+
+        def set_extra_state(self, state):
+            self.state = state
+
+    assert list(nn.Sequential(Extra()).state_dict()) == ["0.w", "0._extra_state", "0.more"]
+
+
+def test_an_optimiser_is_pickled_and_copied_without_its_hooks():
+    model, seen = Net(), []
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    optimizer.register_step_post_hook(lambda *_: seen.append(1))
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    again = pickle.loads(pickle.dumps(optimizer))
+    assert [len(group["params"]) for group in again.param_groups] == [4] and again.defaults["lr"] == 0.1
+    copy.deepcopy(optimizer).step()
+    assert seen == [1]
+
+
+def test_names_of_modules_and_of_types():
+    assert Net()._get_name() == "Net" and Net().share_memory()._get_name() == "Net"
+    assert torch.typename(nn.Linear) == "jitgraph.torch.nn.Linear" and torch.typename(3) == "int"
+    with pytest.raises(TypeError, match=r"cannot assign 'int' as parameter 'weight'"):
+        nn.Linear(1, 1).weight = 3
+
+
+def test_there_are_no_meta_tensors():
+    for make in (
+        lambda: torch.ones(2, device="meta"),
+        lambda: torch.ones(2).to("meta"),
+        lambda: nn.Linear(2, 3, device="meta"),
+        lambda: nn.Linear(2, 3).to("meta"),
+    ):
+        with pytest.raises(RuntimeError, match="skip_init"):
+            make()

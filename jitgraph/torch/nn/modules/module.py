@@ -1,6 +1,5 @@
 """``torch.nn.modules.module``."""
 
-from jitgraph.nn.module import Keys as _IncompatibleKeys
-from jitgraph.torch.nn.module import Module
+from jitgraph.torch.nn.module import Module, _IncompatibleKeys
 
 __all__ = ["Module", "_IncompatibleKeys"]

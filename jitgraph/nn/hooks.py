@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import migration_hints
 from jitgraph.errors import JitgraphError, TraceError
@@ -51,6 +51,15 @@ def registered(
     there = getattr(module, at)
     setattr(module, at, (hook, *there) if first else (*there, hook))
     return RemovableHandle(module, hook, at)
+
+
+class _Everywhere:
+    """What has the hooks of all modules, which run before those of a module."""
+
+    _hooks: tuple[Hook, ...] = ()
+
+
+EVERYWHERE: Final = _Everywhere()
 
 
 class Elsewhere:
@@ -148,7 +157,7 @@ class Hooked:
 
 
 def _of(module: Any, when: str) -> list[Hook]:
-    return [hook for hook in module._hooks if hook[0] == when]
+    return [hook for hook in (*EVERYWHERE._hooks, *module._hooks) if hook[0] == when]
 
 
 def called(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -170,7 +179,7 @@ def called(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         for _, function, with_kwargs in _of(module, "always"):
             function(module, args, kwargs, None) if with_kwargs else function(module, args, None)
         raise
-    for when, function, with_kwargs in module._hooks:
+    for when, function, with_kwargs in (*EVERYWHERE._hooks, *module._hooks):
         if when not in ("after", "always"):
             continue
         changed = function(module, args, kwargs, result) if with_kwargs else function(module, args, result)

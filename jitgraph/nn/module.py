@@ -371,11 +371,13 @@ class Module(hooks.Hooked, Conversion):
             raise JitgraphError(f"{type(self).__name__}.__init__ does not call super().__init__() first")
         if not hasattr(self, "forward"):
             raise JitgraphError(f"{type(self).__name__} defines no forward()")
-        return hooks.called(self, args, kwargs) if self._hooks else self.forward(*args, **kwargs)
+        if self._hooks or hooks.EVERYWHERE._hooks:
+            return hooks.called(self, args, kwargs)
+        return self.forward(*args, **kwargs)
 
     def _called(self) -> Callable[..., Any]:
         """What has the parameters of a call: ``forward``, or where hooks see the arguments as given, this call."""
-        return self.__call__ if self._hooks else self.forward
+        return self.__call__ if self._hooks or hooks.EVERYWHERE._hooks else self.forward
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Set a tensor that is state but not learned; ``persistent=False`` keeps it out of ``state_dict``."""

@@ -60,8 +60,8 @@ OF_MODULES: Final[dict[str, dict[str, str]]] = {
     "torch.testing": _by_name(("PyTorch gave it up for assert_close", "assert_allclose")),
     "torch.utils": _by_name(
         (
-            "TensorBoard reads event files that packages of its own write: tensorboardX's SummaryWriter takes "
-            "float(loss) and x.numpy()",
+            "TensorBoard's own tensorboard.summary.Writer writes its files, or tensorboardX's SummaryWriter; both "
+            "take float(loss) and x.numpy()",
             "tensorboard",
         ),
         ("jitgraph.custom_op makes kernels of formulas, and custom_vjp ops with gradients", "cpp_extension"),

@@ -353,3 +353,38 @@ def test_there_are_no_meta_tensors():
     ):
         with pytest.raises(RuntimeError, match="skip_init"):
             make()
+
+
+def test_hooks_of_all_modules_run_before_those_of_one():
+    module = nn.modules.module
+    seen = []
+    model = Net()
+    model.a.register_forward_hook(lambda *_: seen.append("own"))
+    name = lambda layer: type(layer).__name__
+    handles = [
+        module.register_module_forward_pre_hook(lambda layer, args: seen.append("pre")),
+        module.register_module_forward_hook(lambda layer, args, result: seen.append(name(layer))),
+        module.register_module_full_backward_pre_hook(lambda layer, cotangents: seen.append(f"into {name(layer)}")),
+        module.register_module_full_backward_hook(lambda layer, inputs, outputs: seen.append(f"of {name(layer)}")),
+    ]
+    model(torch.ones(1, 2, requires_grad=True)).sum().backward()
+    forward = ["pre", "pre", "Linear", "own", "pre", "Linear", "Net"]
+    backward = ["into Net", "into Linear", "of Linear", "into Linear", "of Linear", "of Net"]
+    assert seen == [*forward, *backward]
+    for handle in handles:
+        handle.remove()
+    model(torch.ones(1, 2))
+    assert seen[len(forward) + len(backward) :] == ["own"]
+
+
+def test_a_compiled_model_has_the_hooks_of_all_modules_from_their_registration_on():
+    model = Net()
+    run, x = torch.compile(model), torch.ones(1, 2)
+    plain = run(x)
+    handle = nn.modules.module.register_module_forward_hook(
+        lambda layer, args, result: result * 2 if isinstance(layer, nn.Linear) else None
+    )
+    changed = run(x)
+    assert torch.allclose(changed, model(x)) and not torch.allclose(changed, plain)
+    handle.remove()
+    assert torch.equal(run(x), plain)

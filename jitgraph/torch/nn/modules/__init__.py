@@ -12,12 +12,9 @@ def layer(name: str) -> Any:
     """A name of ``torch.nn``, for the ``__getattr__`` of a module of PyTorch's layout."""
     if name.startswith("__"):  # what import and inspection ask of a module is not torch.nn's
         raise AttributeError(name)
-    try:
-        return getattr(nn, name)
-    except AttributeError:
-        if importlib.util.find_spec(f"{__name__}.{name}") is None:
-            raise
-    return importlib.import_module(f"{__name__}.{name}")
+    if name.islower() and importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return importlib.import_module(f"{__name__}.{name}")
+    return getattr(nn, name)
 
 
 __getattr__ = layer

@@ -52,7 +52,7 @@ def test_saving_and_loading() -> None:
     assert net.scale.item() == 1.0, "a state holds copies"
     before = other.state_dict()
     unexpected = (
-        r'for Net:\n\tUnexpected key\(s\) in state_dict: "scales"\. \n\tMissing key\(s\) in state_dict: "scale"\.'
+        r'for Net:\n\tMissing key\(s\) in state_dict: "scale"\. \n\tUnexpected key\(s\) in state_dict: "scales"\.'
     )
     with pytest.raises(jg.JitgraphError, match=unexpected):
         other.load_state_dict({("scales" if name == "scale" else name): array for name, array in state.items()})

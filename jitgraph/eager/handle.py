@@ -212,7 +212,9 @@ class ValueHandle(_HandleFields):
     @property
     def _static(self) -> Any:
         """The value as far as its type is concerned; reading a type does not make a leaf."""
-        return self._value if context.current().trace is None else self.value
+        if context.current().trace is None or hasattr(self._value, "trailing"):  # a selection, whose size is not known
+            return self._value
+        return self.value
 
     @property
     def shape(self) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from jitgraph import dtypes, ops
 from jitgraph.eager.handle import ValueHandle
@@ -11,6 +11,7 @@ from jitgraph.errors import DTypeError, IndexingError, ShapeError, UndecidedErro
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op
+from jitgraph.location import Location
 from jitgraph.tensor import indexing, lifting, scalars
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.scalars import is_scalar
@@ -25,30 +26,57 @@ from jitgraph.tensor.scalars import is_scalar
 _DEEPEST: Final = 16
 
 
-def refused() -> UnsupportedOp:
-    """The error for what needs the size of a selection."""
+def refused(location: Location | None = None) -> UnsupportedOp:
+    """The error for what needs the size of a selection that was made at ``location``."""
+    line = "" if location is None or location == Location.of_user() else f" (x[mask] at {location})"
     return UnsupportedOp(
-        "indexing with a boolean mask has a size that depends on values, which a trace cannot record",
-        hint="jg.where(mask, x, fill), x[mask] = v, or index eagerly",
+        f"indexing with a boolean mask has a size that depends on values, which a trace cannot record{line}",
+        hint="where(mask, x, fill), x[mask] = v, or a reduction of all of it, as x[mask].sum() and x[mask].mean()",
     )
+
+
+class UnknownShape:
+    """A shape of which the rank alone is known: whoever looks at its sizes is refused."""
+
+    __slots__ = ("_location", "_rank")
+
+    def __init__(self, rank: int, location: Location | None) -> None:
+        self._rank = rank
+        self._location = location
+
+    def __len__(self) -> int:
+        return self._rank
+
+    def _refuse(self, *args: object) -> NoReturn:
+        raise refused(self._location)
+
+    __iter__ = __getitem__ = __contains__ = __eq__ = __hash__ = _refuse
+
+
+class SelectionType(NamedTuple):
+    """What is known of the type of a selection."""
+
+    dtype: Any
+    shape: UnknownShape
 
 
 class Selection:
     """The value of ``x[mask]``: ``full`` has the shape of x, and counts where ``mask`` (of the first axes) holds."""
 
-    __slots__ = ("full", "mask", "trace")
+    __slots__ = ("full", "location", "mask", "trace")
 
     def __init__(self, full: Any, mask: Any, trace: Any) -> None:
         self.full = full
         self.mask = mask
         self.trace = trace
+        self.location = Location.of_user()
 
     def outside(self, handle: object) -> NoReturn:
         """Refuse to be read."""
-        raise refused()
+        raise refused(self.location)
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise refused()
+        raise refused(self.location)
 
     def goes_with(self, mask: Any, shape: tuple[Any, ...]) -> bool:
         """Whether the same places of the same shape are selected by ``mask``."""
@@ -62,6 +90,16 @@ class Selection:
             hint = "x[mask] = f(x[mask]).astype(...), or cast x first"
             raise DTypeError(f"in-place would turn {dtype.name} into {self.full.dtype.name}", hint=hint)
         return Selection(lifting.cast(self.full, dtype), self.mask, self.trace)
+
+    @property
+    def type(self) -> SelectionType:
+        """The dtype and the rank."""
+        return SelectionType(self.full.dtype, UnknownShape(self.trailing + 1, self.location))
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow through it."""
+        return bool(self.full.requires_grad)
 
     @property
     def trailing(self) -> int:

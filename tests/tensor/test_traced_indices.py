@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph.runtime import loader
 
 X = np.array([[1.0, -2.0, 3.0, 0.5], [-1.0, 4.0, -0.25, 2.0], [0.0, 9.0, -3.0, 1.0]])
 ROWS = np.array([True, False, True])
@@ -150,7 +152,8 @@ def test_what_is_not_selected_is_not_computed() -> None:
     "use",
     [
         lambda x: x[x > 2],
-        lambda x: x[x > 2].sum(),
+        lambda x: x[x > 2].var(),
+        lambda x: x[jg.asarray(ROWS)].sum(1),
         lambda x: jg.sort(x[x > 2]),
         lambda x: x[x > 2].shape,
         lambda x: x[x > 2] + x,
@@ -273,3 +276,74 @@ def test_masks_of_no_axes() -> None:
     assert [g(jg.asarray([v, 1.0])).tolist() for v in (3.0, -4.0)] == [[5.0, 5.0], [-4.0, 1.0]]
     with pytest.raises(jg.UnsupportedOp, match="a size that depends on values"):
         jg.trace(lambda x: x[jg.sum(x) > 0])(x)
+
+
+REDUCTIONS: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda y: y.sum(),
+    "sum of rows": lambda y: y.sum(0),
+    "sum of computed": lambda y: (y * y - 1).sum(),
+    "sum in float64": lambda y: jg.sum(y, dtype=jg.float64),
+    "mean": lambda y: y.mean(),
+    "mean of rows": lambda y: jg.mean(y, 0, keepdims=True),
+    "prod": lambda y: (y * 0.5 + 1).prod(),
+    "max": lambda y: y.max(),
+    "min of rows": lambda y: jg.min(y, axis=0),
+    "any": lambda y: (y > 1.5).any(),
+    "all": lambda y: jg.all(y > -3, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32"])
+def test_a_reduction_of_a_selection_has_eagers_bits(dtype: str) -> None:
+    """Of vectors, of elements and rows of matrices, of many and of few, by names for sizes too."""
+    rng = np.random.default_rng(0)
+
+    def reduced(x: Any, mask: Any) -> Any:
+        return {name: function(x[mask]) for name, function in REDUCTIONS.items()}
+
+    f = jg.trace(reduced, dynamic_shapes={"x": {0: "n"}, "mask": {0: "n"}})
+    for shape, rank in (((7,), 1), ((3000,), 1), ((41, 5), 2), ((700, 3), 1)):
+        x = (rng.standard_normal(shape) * 2).astype(dtype)
+        for mask in (rng.random(shape[:rank]) < 0.6, np.arange(np.prod(shape[:rank])).reshape(shape[:rank]) == 4):
+            expected, actual = reduced(jg.asarray(x), jg.asarray(mask)), f(x, mask)
+            for name in REDUCTIONS:
+                assert (actual[name].dtype, actual[name].shape) == (expected[name].dtype, expected[name].shape)
+                np.testing.assert_array_equal(actual[name].numpy(), expected[name].numpy(), err_msg=name)
+
+
+def test_a_selection_of_nothing() -> None:
+    x, none = jg.asarray(X.astype(np.float32)), np.zeros(X.shape, bool)
+
+    def reduced(x: Any, mask: Any) -> Any:
+        return [REDUCTIONS[name](x[mask]) for name in ("sum", "mean", "prod", "any", "all")]
+
+    for own, expected in zip(jg.trace(reduced)(x, none), reduced(x, jg.asarray(none)), strict=True):
+        np.testing.assert_array_equal(own.numpy(), expected.numpy())
+    assert not np.signbit(jg.trace(reduced)(x, none)[0].numpy())
+    with pytest.raises(ValueError, match="max of no elements: the mask selects none"):
+        jg.trace(lambda x, mask: x[mask].max())(x, none)
+
+
+def test_gradients_and_files_of_reduced_selections(tmp_path: Path) -> None:
+    def loss(x: Any, y: Any) -> Any:
+        return jg.mean(jg.square(jg.sqrt(x)[x > 0.75] - 2)) + y[x > 1].sum() + jg.masked_select(x, y > 2).max()
+
+    x, y = X.astype(np.float32), OTHER.astype(np.float32)
+    eager = jg.grad(loss, argnums=(0, 1))(jg.asarray(x), jg.asarray(y))
+    traced = jg.trace(jg.grad(loss, argnums=(0, 1)))(x, y)
+    for own, expected in zip(traced, eager, strict=True):
+        np.testing.assert_array_equal(own.numpy(), expected.numpy())  # NaN of what is not selected nowhere, too
+    jg.save(jg.trace(loss), tmp_path / "loss.jg", example_inputs=(x, y))
+    saved = loader.load(tmp_path / "loss.jg")
+    np.testing.assert_array_equal(saved(x, y), np.asarray(loss(jg.asarray(x), jg.asarray(y))))
+
+
+def test_the_line_that_selects_is_named() -> None:
+    def later(x: Any) -> Any:
+        chosen = x[x > 2]
+        return jg.sort(chosen)
+
+    line = later.__code__.co_firstlineno + 1
+    named = rf"\(x\[mask\] at .*test_traced_indices\.py:{line}\)"
+    with pytest.raises(jg.UnsupportedOp, match=rf"{named}[\s\S]*x\[mask\]\.sum\(\)"):
+        jg.trace(later)(jg.asarray(X))

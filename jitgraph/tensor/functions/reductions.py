@@ -9,6 +9,7 @@ from jitgraph import dtypes, ops
 from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op
 from jitgraph.ops import rules
+from jitgraph.runtime import imports
 from jitgraph.tensor import lifting
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.method import axes_of, axis_of, method
@@ -25,6 +26,16 @@ def _reduce(op: Op, value: Any, axis: Axis, keepdims: bool, name: str) -> Tensor
     axes = axes_of(axis, len(value.shape), name)
     result = op(value, axes=axes) if axes else value
     return wrap(_keepdims(result, value.type.shape, axes) if keepdims else result)
+
+
+def _is_selection(x: Any) -> bool:
+    """Whether ``x`` is ``y[mask]`` in a trace, whose size is not known there."""
+    return isinstance(x, Tensor) and hasattr(x._value, "trailing")
+
+
+def _of_selection(name: str, x: Any, axis: Axis, keepdims: bool, dtype: Any = None) -> Tensor:
+    result: Tensor = imports.module("jitgraph.tensor.selected_reductions").reduced(name, x, axis, keepdims, dtype)
+    return result
 
 
 def _keepdims(result: Any, shape: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
@@ -45,6 +56,8 @@ def _calls(reduction: Callable[..., Tensor]) -> DirectCalls:
 
 
 def _sum(x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
+    if _is_selection(x):
+        return _of_selection("sum", x, axis, keepdims)
     return _reduce(ops.reduce_sum, accumulator(lifting.value_of(x)), axis, keepdims, "sum")
 
 
@@ -58,6 +71,8 @@ def sum(x: TensorLike, axis: Axis = None, *, dtype: Any = None, keepdims: bool =
         if keepdims.__class__ is bool and (axis is None or axis.__class__ is int):
             return _sums[axis, keepdims](x)  # type: ignore[no-any-return]
         return _sum(x, axis, keepdims)
+    if _is_selection(x):
+        return _of_selection("sum", x, axis, keepdims, dtype)
     value = lifting.value_of(x)
     return _reduce(ops.reduce_sum, lifting.cast(value, dtypes.canonical(dtype)), axis, keepdims, "sum")
 
@@ -65,6 +80,8 @@ def sum(x: TensorLike, axis: Axis = None, *, dtype: Any = None, keepdims: bool =
 @method
 def prod(x: TensorLike, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Product; bools and narrow integers in 64 bits; 1 for no elements."""
+    if _is_selection(x):
+        return _of_selection("prod", x, axis, keepdims, dtype)
     value = lifting.value_of(x)
     value = accumulator(value) if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
     if dtypes.is_complex(value.dtype):
@@ -80,6 +97,8 @@ def _require_elements(value: Any, axis: Axis, name: str) -> None:
 
 
 def _extremum(op: Op, x: TensorLike, axis: Axis, keepdims: bool, name: str) -> Tensor:
+    if _is_selection(x):
+        return _of_selection(name, x, axis, keepdims)
     value = lifting.value_of(x)
     _require_elements(value, axis, name)
     return _reduce(op, value, axis, keepdims, name)
@@ -108,12 +127,16 @@ def min(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
 @method
 def any(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """True where any element is nonzero; False for no elements."""
+    if _is_selection(x):
+        return _of_selection("any", x, axis, keepdims)
     return _reduce(ops.reduce_max, lifting.cast(lifting.value_of(x), dtypes.bool_), axis, keepdims, "any")
 
 
 @method
 def all(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """True where every element is nonzero; True for no elements."""
+    if _is_selection(x):
+        return _of_selection("all", x, axis, keepdims)
     return _reduce(ops.reduce_min, lifting.cast(lifting.value_of(x), dtypes.bool_), axis, keepdims, "all")
 
 
@@ -131,6 +154,8 @@ def mean(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
 
 
 def _mean(x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
+    if _is_selection(x):
+        return _of_selection("mean", x, axis, keepdims)
     value = _floats(x)
     if dtypes.is_complex(value.dtype):
         return _by_parts(lambda part: _mean(part, axis, keepdims), value)

@@ -270,12 +270,13 @@ def _largest(value: Any, name: str, parameter: str) -> int:
 
 @method
 def masked_select(x: TensorLike, mask: TensorLike) -> Tensor:
-    """The elements of x where ``mask`` is true, as a vector; both broadcast. Not in traces, where it has no size."""
+    """The elements of x where ``mask`` is true, as a vector; both broadcast. In traces it has no known size."""
     value, chosen = lifting.value_of(x), lifting.value_of(mask)
     if not dtypes.is_bool(chosen.dtype):
         raise DTypeError(f"masked_select: a mask is bool, not {chosen.type}", hint="mask != 0")
     shape = lifting.broadcast_shapes(value.shape, chosen.shape)
-    return wrap(wrap(lifting.broadcast_to(value, shape))[wrap(lifting.broadcast_to(chosen, shape))].value)
+    part: Tensor = wrap(lifting.broadcast_to(value, shape))[wrap(lifting.broadcast_to(chosen, shape))]
+    return part if hasattr(part._value, "trailing") else wrap(part.value)
 
 
 @method

@@ -12,7 +12,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from jitgraph import amp, autograd, dtypes
 from jitgraph.errors import ArgumentError, DTypeError, JitgraphError, ShapeError, UnsupportedOp
@@ -37,7 +37,30 @@ def _is_scalar_true(self: Any, assert_msg: str = "") -> None:
         raise ArgumentError(f"the exported program asserts: {assert_msg}")
 
 
+class _UnknownSize:
+    """How many elements a mask selects, where a program is recorded: what PyTorch asserts of it holds by itself.
+
+    Whoever needs its value is refused with the line that selects.
+    """
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    def _another(self, *others: Any) -> Any:
+        return self
+
+    def _refuse(self, *others: Any) -> NoReturn:
+        self._of._value.outside(self._of)
+        raise AssertionError
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = __neg__ = _another
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __and__ = __or__ = _another
+    __bool__ = __int__ = __index__ = __float__ = __hash__ = _refuse
+
+
 def _size(self: Any, dim: int | None = None) -> Any:
+    if dim == 0 and isinstance(self, Tensor) and hasattr(self._value, "trailing"):
+        return _UnknownSize(self)
     return list(self.shape) if dim is None else self.shape[dim]
 
 
@@ -110,6 +133,8 @@ class Routine:
             except Exception as error:
                 error.add_note(f"in {step.target}{f', from {step.location}' if step.location else ''}")
                 raise
+            if step.location and isinstance(result, Tensor) and hasattr(result._value, "trailing"):
+                result._value.location = step.location  # of a selection: the line that an error is to name
             if isinstance(step.outputs, str):
                 values[step.outputs] = result
             else:

@@ -101,6 +101,26 @@ def test_tables_of_positions_are_cut_to_any_length() -> None:
             ours(np.zeros((2, 12), np.int64))
 
 
+def test_elements_that_a_mask_selects_are_reduced() -> None:
+    """Their number is asserted of by PyTorch, and not known in a trace: what needs it is refused with its line."""
+
+    class Masked(torch.nn.Module):
+        def forward(self, x: Any, mask: Any) -> Any:
+            return x[mask].mean() + torch.masked_select(x, x > 0).sum() + x[mask].max()
+
+    class Doubled(torch.nn.Module):
+        def forward(self, x: Any, mask: Any) -> Any:
+            return x[mask] * 2
+
+    args = (torch.randn(4, 5), torch.rand(4, 5) > 0.5)
+    ours = jg.from_torch(torch.export.export(Masked(), args))
+    for _ in range(2):
+        close(ours(*(arg.numpy() for arg in args)).numpy(), Masked()(*args).numpy(), "result")
+        args = (torch.randn(4, 5), torch.rand(4, 5) > 0.2)
+    with pytest.raises(jg.UnsupportedOp, match=r"x\[mask\] at .*test_models\.py"):
+        jg.from_torch(torch.export.export(Doubled(), args))(*(arg.numpy() for arg in args))
+
+
 def test_the_decomposed_program_gives_the_same() -> None:
     """Core ATen, of which a program without writes and without layers is made."""
     for name in ("residual_network", "transformer_encoder", "in_place", "u_net", "vae"):

@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import UnsupportedOp
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.grids import from_dlpack
@@ -30,9 +31,14 @@ def backend(module: Any, example_inputs: Sequence[Any], **options: Any) -> Calla
         return compilation.make_boxed_func(compiled(graph))
 
     compiler = common.aot_autograd(
-        fw_compiler=compile_graph, bw_compiler=compile_graph, decompositions=decomposition.core_aten_decompositions()
+        fw_compiler=compile_graph,
+        bw_compiler=compile_graph,
+        partition_fn=compilation.min_cut_rematerialization_partition,
+        decompositions=decomposition.core_aten_decompositions(),
     )
-    return compiler(module, example_inputs)  # type: ignore[no-any-return]
+    torch: Any = importlib.import_module("torch")
+    with torch.backends.mkldnn.flags(enabled=False):  # an LSTM is then taken apart, and no operator of oneDNN's
+        return compiler(module, example_inputs)  # type: ignore[no-any-return]
 
 
 def compiled(module: Any) -> Callable[..., list[Any]]:
@@ -52,10 +58,15 @@ def compiled(module: Any) -> Callable[..., list[Any]]:
         return tuple(results[number] for number in own)
 
     function = trace(evaluate)
+    is_all = len(own) == len(kept)
 
     def call(*tensors: Any) -> list[Any]:
-        results = iter(function(*(_borrowed(torch, tensor) for tensor in tensors)) if own else ())
-        return [_returned(torch, next(results)) if number is None else tensors[number] for number in kept]
+        results = function(*[_borrowed(tensor) for tensor in tensors]) if own else ()
+        made = [_returned(torch, result) for result in results]
+        if is_all:
+            return made
+        rest = iter(made)
+        return [next(rest) if number is None else tensors[number] for number in kept]
 
     return call
 
@@ -65,16 +76,21 @@ def _is_passed(output: Any, places: dict[str, int]) -> int | None:
     return places.get(output.name) if isinstance(output, Ref) else None
 
 
-def _borrowed(torch: Any, tensor: Any) -> Any:
-    """A tensor of PyTorch for one call, as it lies in memory."""
-    if not isinstance(tensor, torch.Tensor):
+def _borrowed(tensor: Any) -> Any:
+    """A tensor of PyTorch for one call, as it lies in memory; a number as it is."""
+    try:
+        return tensor.detach().numpy() if tensor.requires_grad else tensor.numpy()
+    except AttributeError:
         return tensor
-    plain = tensor.detach()
-    if plain.device.type == "cpu" and plain.dtype != torch.bfloat16 and not plain.is_conj() and not plain.is_neg():
-        return plain.numpy()
-    return from_dlpack(plain.resolve_conj().resolve_neg(), copy=False)
+    except (TypeError, RuntimeError):  # bfloat16, another device, conjugated or negated as it is read
+        return from_dlpack(tensor.detach().resolve_conj().resolve_neg(), copy=False)
 
 
 def _returned(torch: Any, result: Any) -> Any:
     """A result as a tensor of PyTorch over the same memory."""
-    return torch.from_dlpack(result) if isinstance(result, Tensor) else result
+    if not isinstance(result, Tensor):
+        return result
+    value = result._value
+    if value.__class__ is EagerValue and value.type.dtype.kind in "fiub" and value.is_private():
+        return torch.from_numpy(value.array)
+    return torch.from_dlpack(result)

@@ -68,6 +68,31 @@ def test_training_with_pytorchs_optimiser() -> None:
     assert losses[0][-1] < losses[0][0]
 
 
+def test_a_recurrent_layer_is_in_the_graph() -> None:
+    """Where PyTorch's own setting lets it be there; without, PyTorch breaks the graph and computes the layer itself."""
+    torch.manual_seed(0)
+    model = torch.nn.LSTM(3, 4, batch_first=True)
+    twin, x = copy.deepcopy(model), torch.randn(2, 3, 3)
+    with torch._dynamo.config.patch(allow_rnn=True):
+        actual = torch.compile(twin, backend=module.backend, fullgraph=True)(x)[0]
+    expected = model(x)[0]
+    torch.testing.assert_close(actual, expected)
+    for result in (actual, expected):
+        result.square().sum().backward()
+    for own, theirs in zip(twin.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(own.grad, theirs.grad)
+
+
+def test_inputs_that_are_no_plain_memory() -> None:
+    """Conjugated, negated as they are read, and with gradients."""
+    graph = torch.fx.experimental.proxy_tensor.make_fx(lambda x, y: x * 2 + y)(torch.randn(3), torch.randn(3))
+    call = module.compiled(graph)
+    turned = torch.randn(3, dtype=torch.complex64).conj().imag
+    assert turned.is_neg()
+    leaf = torch.randn(3, requires_grad=True)
+    torch.testing.assert_close(call(turned, leaf)[0], (turned * 2 + leaf).detach())
+
+
 def test_sizes_that_vary() -> None:
     model, _ = prepared("mlp")
     compiled = torch.compile(model, backend=module.backend, dynamic=True)

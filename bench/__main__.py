@@ -21,6 +21,7 @@ NAMES = (
     "amp",
     "checkpoint",
     "torch_doors",
+    "torch_files",
     "data",
     "eager",
     "models",

@@ -16,6 +16,8 @@ from jitgraph.torch.programs.program import Program
 from jitgraph.torch.stored_elements import part_of, require_within
 
 _FORMAT: Final = "archive_format"
+_OLD_PROGRAM: Final = "serialized_exported_program.json"
+_AGAIN: Final = "torch.export.save(torch.export.load(path), new_path) in a Python with PyTorch 2.8 or newer"
 _LARGEST_TEXT: Final = 1 << 30
 
 Array = np.ndarray[Any, Any]
@@ -34,7 +36,7 @@ class _Archive:
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self._file = file
-        self._members = {info.filename.partition("/")[2]: info for info in file.infolist()}
+        self._members = {info.filename.partition("/")[2] or info.filename: info for info in file.infolist()}
 
     def __contains__(self, name: str) -> bool:
         return name in self._members
@@ -80,11 +82,12 @@ def read(path: str | os.PathLike[str], model: str | None = None) -> Contents:
 
 
 def _contents(archive: _Archive, model: str | None) -> Contents:
-    if _FORMAT not in archive or archive.bytes_of(_FORMAT) != b"pt2":
+    if _OLD_PROGRAM in archive:
         raise LoadError(
-            "this is no file of torch.export.save as PyTorch writes it since 2.8\n"
-            "  hint: torch.export.save(torch.export.load(path), new_path) with a newer PyTorch"
+            f"the file is one of torch.export.save before PyTorch 2.8{_schema_of_old(archive)}\n  hint: {_AGAIN}"
         )
+    if _FORMAT not in archive or archive.bytes_of(_FORMAT) != b"pt2":
+        raise LoadError(f"this is no file of torch.export.save as PyTorch writes it since 2.8\n  hint: {_AGAIN}")
     if "byteorder" in archive and archive.bytes_of("byteorder") != b"little":
         raise LoadError("the file has big-endian tensors")
     models = archive.names("models/", ".json")
@@ -106,6 +109,14 @@ def _contents(archive: _Archive, model: str | None) -> Contents:
             trainable[target] = document.member(meta, "requires_grad", bool)
     _require(program, tensors)
     return Contents(program, tensors, trainable)
+
+
+def _schema_of_old(archive: _Archive) -> str:
+    """Which version of PyTorch's schema a file of the old layout has, where it says."""
+    name = "version"
+    text = archive.bytes_of(name)[:32] if name in archive else b""
+    parts = text.decode("ascii", "replace").strip().split(".")
+    return f", by version {'.'.join(parts)} of its schema" if all(part.isdecimal() for part in parts) else ""
 
 
 def _tensor(archive: _Archive, folder: str, target: str, entry: Any, shared: dict[Any, Array]) -> Array:

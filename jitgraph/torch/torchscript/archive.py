@@ -121,7 +121,7 @@ class Archive:
         extents: list[tuple[int, int]] = []
         unpacked = 0
         for info in every:
-            if info.is_dir() and not info.file_size:
+            if info.filename.endswith("/") and not info.file_size:
                 continue
             name = info.filename.removeprefix(folder)
             if name == info.filename or not name or ".." in name.split("/") or "\\" in name or name.startswith("/"):

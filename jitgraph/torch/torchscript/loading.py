@@ -6,6 +6,7 @@ import ast
 import enum
 import inspect
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import IO, Any, Final
 
@@ -31,6 +32,7 @@ _NEWEST: Final = 10
 """The newest version of the operator set that is known here."""
 
 _LARGEST_PICKLE: Final = 1 << 28
+_LARGEST_DESCRIPTION: Final = 1 << 24
 
 
 class ArchiveCode:
@@ -357,7 +359,7 @@ def load(
 def _module_of(archive: Archive) -> ScriptModule:
     if "constants.pkl" not in archive or "data.pkl" not in archive:
         if "model.json" in archive:
-            raise archive.error("PyTorch wrote it before version 1.4; load and save it again by PyTorch")
+            raise archive.error(_of_legacy(archive))
         known = foreign_files.of_members([f"m/{name}" for name in archive])
         raise archive.error(f"it is {known.text}\n  hint: {known.hint}" if known else "no TorchScript archive")
     version = _version(archive)
@@ -397,6 +399,17 @@ def _module_of(archive: Archive) -> ScriptModule:
     if not isinstance(module, ScriptModule):
         raise archive.error("data.pkl holds no module")
     return module
+
+
+def _of_legacy(archive: Archive) -> str:
+    """What to say of an archive whose objects are described by ``model.json``."""
+    text = "an archive as PyTorch wrote it before version 1.4, with its objects in model.json"
+    if archive.size("model.json") <= _LARGEST_DESCRIPTION:
+        found = re.search(r'"protoVersion"\s*:\s*"?(\d{1,9})', archive.text("model.json"))
+        text += f", version {found[1]} of that format" if found else ""
+    return (
+        f"{text}\n  hint: torch.jit.save(torch.jit.load(path), new_path) in a Python with PyTorch, which still reads it"
+    )
 
 
 def _version(archive: Archive) -> int:

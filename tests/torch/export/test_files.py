@@ -295,6 +295,21 @@ def test_an_operator_that_is_not_known_says_where_it_stands(tmp_path: Path) -> N
         jg.from_torch(rewritten("mlp", tmp_path / "model.pt2", change))
 
 
+@pytest.mark.parametrize(("version", "said"), [("8.2", r", by version 8\.2 of its schema"), ("x" * 99, ""), (None, "")])
+def test_files_of_before_2_8_say_their_schema_and_how_to_convert_them(
+    version: str | None, said: str, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(tmp_path / "old.pt2", "w") as file:
+        file.writestr("serialized_exported_program.json", "{}")
+        file.writestr("serialized_state_dict.pt", b"")
+        if version is not None:
+            file.writestr("version", version)
+    with pytest.raises(
+        LoadError, match=rf"before PyTorch 2\.8{said}\n  hint: torch\.export\.save\(torch\.export\.load"
+    ):
+        jg.from_torch(tmp_path / "old.pt2")
+
+
 def test_members_that_are_missing_or_compressed(tmp_path: Path) -> None:
     path = rewritten("mlp", tmp_path / "a.pt2", lambda name, data: None if name.endswith("weight_0") else data)
     with pytest.raises(LoadError, match="weight_0"):

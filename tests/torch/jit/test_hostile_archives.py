@@ -242,6 +242,12 @@ def test_zips() -> None:
             archive.writestr("m/version", b"3")
             archive.writestr(name, b"")
         refused(file)
+    nameless = bytearray(packed(members_of(CODE, {"training": False})).getvalue())
+    for at in (nameless.index(b"PK\x01\x02"), nameless.rindex(b"PK\x01\x02")):
+        count = nameless[at + 28]
+        nameless[at + 28 : at + 30] = b"\0\0"
+        nameless[at + 30 : at + 32] = struct.pack("<H", count)  # what was the name is the extra field
+        refused(io.BytesIO(bytes(nameless)))
     with pytest.warns(UserWarning, match="Duplicate"):
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w") as archive:
@@ -266,6 +272,15 @@ def test_members_that_are_missing_or_foreign() -> None:
         refused(packed({**members, "version": version}))
     refused(packed({**members, "constants.pkl": b"\x80\x02N."}), "no list")
     refused(packed({**members, "model.json": b"{}", "data.pkl": b""}))
+
+
+def test_archives_of_before_1_4_say_their_version_and_how_to_convert_them() -> None:
+    members = {"model.json": b'{"protoVersion": "2", "mainModule": {}}', "attributes.pkl": b"", "code/m.py": b""}
+    refused(
+        packed(members), r"before version 1\.4.*version 2 of that format\n  hint: torch\.jit\.save\(torch\.jit\.load"
+    )
+    for text in (b"", b"\xff", b'{"protoVersion": []}', b'{"protoVersion": "' + b"9" * 5000):
+        refused(packed({**members, "model.json": text}))
 
 
 # --- code -------------------------------------------------------------------------------------------------------------

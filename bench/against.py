@@ -49,10 +49,11 @@ def _start(checkout: Path, module: str) -> subprocess.Popen[str]:
 
 
 def _ask(worker: subprocess.Popen[str], name: str, calls: int) -> float:
+    """The seconds of a call; NaN where the case ended the worker, as one that its checkout does not have."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     print(f"{name}|{calls}", file=worker.stdin, flush=True)
-    return float(worker.stdout.readline())
+    return float(worker.stdout.readline() or "nan")
 
 
 def main() -> int:
@@ -60,10 +61,14 @@ def main() -> int:
         print(__doc__)
         return 2
     checkout, module, *wanted = sys.argv[1:]
-    here = Path(__file__).resolve().parents[1]
-    workers = {"here": _start(here, module), "there": _start(Path(checkout).resolve(), module)}
+    folders = {"here": Path(__file__).resolve().parents[1], "there": Path(checkout).resolve()}
+    workers = {which: _start(folder, module) for which, folder in folders.items()}
     for name in wanted or importlib.import_module(f"bench.{module}").CASES:
-        calls = max(1, int(0.005 / max(_ask(workers["here"], name, 1), _ask(workers["here"], name, 3), 1e-7)))
+        if lacking := [which for which, worker in workers.items() if np.isnan(_ask(worker, name, 1))]:
+            print(f"{name:28} does not run {' and '.join(lacking)}", flush=True)
+            workers |= {which: _start(folders[which], module) for which in lacking}
+            continue
+        calls = max(1, int(0.005 / max(_ask(workers["here"], name, 3), 1e-7)))
         times: dict[str, list[float]] = {which: [] for which in workers}
         for _ in range(ROUNDS + 1):
             for which, worker in workers.items():

@@ -188,7 +188,8 @@ class LBFGS(Optimizer):
         self._notify("saving")
         (own,) = self.param_groups
         group = {**self._saved_settings(own), "params": list(range(len(own["params"])))}
-        state = {name: self._saved(value) for name, value in self._states[0].items()}
+        like = own["params"][0]
+        state = {name: self._saved(_tensors(name, value, like)) for name, value in self._states[0].items()}
         saved = {"state": {0: state} if state else {}, "param_groups": [group]}
         changed: dict[str, Any] = self._changed("saved", saved)
         return changed
@@ -213,6 +214,15 @@ class LBFGS(Optimizer):
 
 
 _VECTORS = ("d", "prev_flat_grad", "old_dirs", "old_stps")
+
+
+def _tensors(name: str, value: Any, like: Tensor) -> Any:
+    """A saved value with tensors of rank 0 for those numbers which PyTorch computes as such."""
+    if isinstance(value, list):
+        return [_tensors(name, item, like) for item in value]
+    if name not in ("H_diag", "ro") or not isinstance(value, float):
+        return value
+    return asarray(value, dtype=part_of(like.dtype))
 
 
 def _loaded(name: str, value: Any, size: int, like: Tensor) -> Any:

@@ -11,7 +11,7 @@ import jitgraph as jg
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch.tensors import Tensor, View, adopted
-from jitgraph.torch.writing import OF_OWN_DTYPE, overwritten, require_own_dtype, written_to
+from jitgraph.torch.writing import OF_ASKED_DTYPE, OF_OWN_DTYPE, overwritten, require_own_dtype, written_to
 
 P = ParamSpec("P")
 
@@ -92,6 +92,8 @@ def with_out(function: Callable[..., Any], name: str | None = None) -> Callable[
         if not kwargs:
             return by_count[len(args)](*args)
         out = kwargs.pop("out", None)
+        if out is not None and public in OF_ASKED_DTYPE and kwargs.get("dtype") not in (None, out.dtype):
+            raise RuntimeError(f"dtype {kwargs['dtype']!r} does not match dtype of out parameter ({out.dtype!r})")
         result = checked(*args, **_with_own_names(kwargs, own))
         if out is not None:
             if is_strict or (public in ("max", "min") and not isinstance(out, jg.Tensor)):

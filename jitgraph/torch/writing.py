@@ -19,7 +19,7 @@ RETAINING: Final[dict[int, Callable[[], None]]] = {}
 OF_OWN_DTYPE: Final = {
     "abs", "addbmm", "addmm", "addmv", "alias_copy", "all", "amax", "amin", "aminmax", "any", "argmax", "argmin",
     "as_strided_copy", "avg_pool2d", "avg_pool3d", "baddbmm", "bmm", "bucketize", "ceil", "complex", "cross",
-    "cummax", "cummin", "diag", "diagonal_copy", "diff", "dot", "expand_copy", "float_power", "floor", "frac",
+    "cummax", "cummin", "diag", "diagonal_copy", "dot", "expand_copy", "float_power", "floor", "frac",
     "frexp", "gather", "gelu", "hardshrink", "heaviside", "histc", "histogram", "index_add", "index_copy",
     "index_reduce", "index_select", "inner", "isin", "isneginf", "isposinf", "kthvalue", "linalg.cholesky",
     "linalg.cholesky_ex", "linalg.cross", "linalg.det", "linalg.eigh", "linalg.eigvalsh", "linalg.inv",
@@ -35,6 +35,10 @@ OF_OWN_DTYPE: Final = {
     "unsqueeze_copy", "vdot", "view_copy", "where",
 }  # fmt: skip
 """Functions whose ``out=`` has to have the dtype of the result; that of others may be higher."""
+
+
+OF_ASKED_DTYPE: Final = {"arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randn", "zeros"}
+"""Functions whose ``dtype=`` is that of ``out=`` where both are given."""
 
 
 def require_own_dtype(name: str, out: Any, result: Any) -> None:
@@ -53,6 +57,11 @@ def written_to(out: Any, result: Any) -> Any:
     if not isinstance(out, jg.Tensor):
         items = [written_to(target, value) for target, value in zip(out, result, strict=True)]
         return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+    if any(step.repeats for step in getattr(out, "steps", ())):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
     if out.requires_grad and context.current().grad_enabled:
         raise RuntimeError("out=... arguments don't support automatic differentiation, but one requires grad")
     value = lifting.value_of(result)

@@ -76,6 +76,8 @@ REFUSED = {
     "dtypes of out=": [
         (RuntimeError, into("gather", x, 0, one, dtype=torch.float64)),
         (RuntimeError, into("abs", x, dtype=torch.float64)),
+        (RuntimeError, lambda: torch.ones(2, dtype=torch.float32, out=torch.empty(2, dtype=torch.float64))),
+        (RuntimeError, lambda: torch.arange(2, dtype=torch.int64, out=torch.empty(2, dtype=torch.float64))),
         (RuntimeError, into("mm", matrix, matrix, dtype=torch.float64)),
         (RuntimeError, into("sort", x, dtype=torch.int64, count=2)),
         (RuntimeError, into("max", x, 0, dtype=torch.float64, count=2)),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jitgraph as jg
 import jitgraph.torch as torch
 
 X = [[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]]
@@ -339,3 +340,14 @@ def test_results_that_are_no_views_are_new_tensors(name: str) -> None:
     result = NEW[name](x)
     result.zero_()
     np.testing.assert_array_equal(x.numpy(), X)
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("values", [9.0, [7.0, 8.0, 9.0]])
+def test_elements_that_a_mask_chooses_are_put_in_a_trace(values, accumulate):
+    x, mask, new = torch.arange(6.0).view(2, 3), torch.arange(6).view(2, 3) > 2, torch.tensor(values)
+    put = lambda x, mask, new: torch.index_put(x, (mask,), new, accumulate)
+    want = x.numpy().copy()
+    want[mask.numpy()] = want[mask.numpy()] * accumulate + np.asarray(values)
+    for call in (put, jg.trace(put)):
+        np.testing.assert_array_equal(call(x, mask, new).numpy(), want)

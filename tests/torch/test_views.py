@@ -225,3 +225,20 @@ def test_a_dropout_that_drops_nothing_gives_its_input(name: str, shape: tuple[in
         assert dropout(x, 0.0, True) is x
     with pytest.raises(RuntimeError):
         dropout(x, 2.0, False)
+
+
+def test_windows_that_overlap_are_filled_and_nothing_else_is_written_to_them() -> None:
+    x = torch.zeros(5)
+    windows = x.unfold(0, 3, 1)
+    windows.fill_(2)
+    assert x.tolist() == [2] * 5
+    with pytest.raises(RuntimeError, match="repeat"):
+        windows.copy_(torch.ones(3, 3))
+    x.as_strided((2, 2), (1, 1)).zero_()
+    assert x.tolist() == [0, 0, 0, 2, 2]
+
+
+def test_no_result_is_written_to_elements_that_repeat() -> None:
+    for shape in ((2, 3), (3, 3)):
+        with pytest.raises(RuntimeError, match="single memory location"):
+            torch.add(torch.ones(2, 3), 1, out=torch.ones(1, 3).expand(shape))

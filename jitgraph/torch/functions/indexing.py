@@ -6,6 +6,7 @@ from typing import Any
 
 import jitgraph as jg
 from jitgraph import dtypes
+from jitgraph.ir import context
 from jitgraph.tensor import lifting
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch.adapters import torch_function, with_out
@@ -98,9 +99,23 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
             f"{values.dtype} for the source."
         )
     subscripts = [_subscript(index) for index in indices]
-    if any(isinstance(index, jg.Tensor) and dtypes.is_bool(index._static.type.dtype) for index in subscripts):
+    if len(subscripts) == 1 and context.current().trace is not None and _is_mask(subscripts[0]):
+        return _put_by_mask(wrap(input.value), subscripts[0], wrap(lifting.value_of(values)), accumulate)
+    if any(map(_is_mask, subscripts)):
         subscripts = [part for index in subscripts for part in _positions(index)]
     return indexing.index_put(wrap(input.value), tuple(subscripts), wrap(lifting.value_of(values)), accumulate)
+
+
+def _is_mask(index: Any) -> bool:
+    return isinstance(index, jg.Tensor) and dtypes.is_bool(index._static.type.dtype)
+
+
+def _put_by_mask(x: Any, mask: Any, values: Any, accumulate: bool) -> Any:
+    """As ``index_put`` with a mask, whose number of true elements a trace does not know."""
+    if not accumulate:
+        return jg.index_put(x, (mask,), values)
+    added = jg.index_put(jg.zeros_like(x), (mask,), values)
+    return jg.logical_or(x, added) if dtypes.is_bool(x._static.type.dtype) else jg.add(x, added)
 
 
 def _subscript(index: Any) -> Any:
@@ -112,7 +127,7 @@ def _subscript(index: Any) -> Any:
 
 def _positions(index: Any) -> list[Any]:
     """An index as tensors of integers, of a mask one for each of its axes."""
-    if isinstance(index, jg.Tensor) and dtypes.is_bool(index._static.type.dtype):
+    if _is_mask(index):
         return list(jg.nonzero(index))
     return [index]
 

@@ -503,7 +503,7 @@ def _strided(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset
         _set(jg.reshape(t, (-1,)), jg.reshape(positions(), (-1,)), jg.reshape(new, (-1,))), tuple(t.shape)
     )
     is_written = 0 in shape or _distinct(shape, strides)
-    view = view_of(base, ViewStep("as_strided", apply, put if is_written else None), (offset, strides))
+    view = view_of(base, ViewStep("as_strided", apply, put, repeats=not is_written), (offset, strides))
     if not x.requires_grad and base.requires_grad:
         return detached(view)
     return view

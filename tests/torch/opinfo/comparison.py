@@ -33,6 +33,7 @@ class Manner:
     values: bool = True  # False for random and uninitialised results
     phases: bool = True  # False for eigenvectors and the like, which are unique up to a factor
     tolerance: torch.dtype | None = None  # the dtype in which is computed, if not the result's
+    rough: torch.dtype | None = None  # the dtype in whose precision results agree
     precise: Callable[[], Any] | None = (
         None  # the same result of PyTorch in double precision, asked where values differ
     )
@@ -94,7 +95,8 @@ class Manner:
                 raise Differs(f"{what}: values {_values(b, a != b)} instead of {_values(a, a != b)}")
             return
         doubled = want.dtype in (torch.float64, torch.complex128)
-        wrong = ~close(a, b, self.tolerance if self.tolerance and doubled else want.dtype)
+        computed = self.tolerance if self.tolerance and doubled else want.dtype
+        wrong = ~close(a, b, self.rough or computed)
         if wrong.any() and isinstance(precise, torch.Tensor) and precise.shape == want.shape:
             exact = np.abs(array_of(precise)) if not self.phases else array_of(precise)
             wrong &= ~near(exact, a, b, want.dtype)

@@ -174,3 +174,30 @@ def test_state_dicts_have_pytorchs_order(name):
     assert list(saved["param_groups"][0]) == [*settings.split(), "params"]
     assert list(saved["state"][0]) == state.split()
     assert next(iter(optimizer.param_groups[0])) == "params"
+
+
+def test_lbfgs_saves_curvatures_as_tensors_and_goes_on_from_them():
+    def problem():
+        x = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)
+        optimizer = torch.optim.LBFGS([x], lr=0.5, max_iter=3)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (x**4).sum() + (x[0] - x[1]) ** 2
+            loss.backward()
+            return loss
+
+        return x, optimizer, closure
+
+    x, optimizer, closure = problem()
+    optimizer.step(closure)
+    saved = optimizer.state_dict()
+    state = saved["state"][0]
+    assert isinstance(state["H_diag"], torch.Tensor) and state["H_diag"].dtype == torch.float64
+    assert state["ro"] and all(isinstance(weight, torch.Tensor) and weight.ndim == 0 for weight in state["ro"])
+    y, other, other_closure = problem()
+    y.data.copy_(x.detach())
+    other.load_state_dict(saved)
+    optimizer.step(closure)
+    other.step(other_closure)
+    assert y.tolist() == x.tolist()

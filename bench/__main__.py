@@ -22,6 +22,7 @@ NAMES = (
     "checkpoint",
     "torch_doors",
     "torch_files",
+    "torch_backend",
     "data",
     "eager",
     "models",

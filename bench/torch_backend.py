@@ -1,6 +1,6 @@
 """``torch.compile(backend="jitgraph")`` for models that stay in PyTorch, beside PyTorch eager and its own backends.
 
-    python -m bench.torch_backend
+    python -m bench torch_backend
 
 ``eager`` is what PyTorch's capture costs, ``aot_eager`` that with its autograd around two graphs. Processor time on one
 thread, the least of many rounds in turns, in one process: a call without gradients, one with, and one with backward.
@@ -14,8 +14,6 @@ import time
 import warnings
 from typing import Any
 
-import torch
-
 from bench.timing import interleaved
 from jitgraph.torch.programs.backend import backend
 
@@ -26,7 +24,7 @@ MODELS = {
 }
 
 
-def mlp(widths: tuple[int, ...]) -> Any:
+def mlp(torch: Any, widths: tuple[int, ...]) -> Any:
     layers = [
         layer
         for before, after in itertools.pairwise(widths)
@@ -36,12 +34,17 @@ def mlp(widths: tuple[int, ...]) -> Any:
 
 
 def main() -> None:
+    try:
+        import torch
+    except ImportError:
+        print("PyTorch is not installed")
+        return
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     for name, (widths, rows) in MODELS.items():
         torch._dynamo.reset()
         torch.manual_seed(0)
-        model, x = mlp(widths), torch.randn(rows, widths[0])
+        model, x = mlp(torch, widths), torch.randn(rows, widths[0])
         candidates = {"PyTorch": model}
         for text, own in (("jitgraph", backend), ("eager", "eager"), ("aot_eager", "aot_eager")):
             candidates[text] = torch.compile(copy.deepcopy(model), backend=own)

@@ -246,8 +246,8 @@ def test_zips() -> None:
     for at in (nameless.index(b"PK\x01\x02"), nameless.rindex(b"PK\x01\x02")):
         count = nameless[at + 28]
         nameless[at + 28 : at + 30] = b"\0\0"
-        nameless[at + 30 : at + 32] = struct.pack("<H", count)  # what was the name is the extra field
-        refused(io.BytesIO(bytes(nameless)))
+        nameless[at + 32 : at + 34] = struct.pack("<H", count)  # what was the name is the comment
+        refused(io.BytesIO(bytes(nameless)), "does not stand in the folder")
     with pytest.warns(UserWarning, match="Duplicate"):
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w") as archive:

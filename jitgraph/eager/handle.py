@@ -304,5 +304,11 @@ def stopped(value: Any) -> Any:
 
 
 def of_its_own(value: Any) -> Any:
-    """The same elements as a value that no other tensor has, so that a write to either is none to the other."""
-    return value.part_of(value.record, value.output) if isinstance(value, COMPUTED) else value
+    """The same elements as a value that no other tensor has, so that a write to either is none to the other; of a trace
+    the same value, of which the trace knows that."""
+    if isinstance(value, COMPUTED):
+        return value.part_of(value.record, value.output)
+    trace = getattr(value, "trace", None)
+    if trace is not None:
+        trace.gradients.writes.share(value)
+    return value

@@ -37,7 +37,11 @@ def saved(op: Op, attrs: Attrs, inputs: Sequence[Any]) -> Saved:
     """What PyTorch would save of ``op`` on these values, for those of them that require a gradient."""
     dtypes = tuple([value.dtype for value in inputs])
     shapes = tuple([value.shape for value in inputs])
-    wrt = tuple([number for number, value in enumerate(inputs) if value.record is not None])
+    return of_types(op, attrs, dtypes, shapes, tuple([n for n, value in enumerate(inputs) if value.record is not None]))
+
+
+def of_types(op: Op, attrs: Attrs, dtypes: DTypes, shapes: Any, wrt: tuple[int, ...]) -> Saved:
+    """The same by the types of the operands, for those numbered in ``wrt``."""
     key = (op, exact(attrs), dtypes, shapes, wrt)
     known = _known.get(key)
     if known is None:

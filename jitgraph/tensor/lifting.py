@@ -295,7 +295,7 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
         for x, value in zip(xs, values, strict=True)
     ]
     now = context.current()
-    if now.grad_enabled and now.trace is None:
+    if now.grad_enabled and now.emitter is EAGER:
         return [_as_operand(*each, target, shape) for each in zip(xs, values, brought, strict=True)]
     return brought
 

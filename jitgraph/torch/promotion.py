@@ -82,7 +82,12 @@ def promoted(*operands: Any) -> tuple[Any, ...]:
 def _as_operand(x: Any, brought: Any) -> Any:
     """``brought``, a tensor in the dtype of an operation: PyTorch saves the operand itself for its gradient."""
     now = context.current()
-    if brought is not x and isinstance(x, ValueHandle) and now.grad_enabled and now.trace is None:
+    if brought is x or not isinstance(x, ValueHandle) or not now.grad_enabled:
+        return brought
+    trace = getattr(brought._value, "trace", None)
+    if trace is not None:
+        trace.gradients.writes.derived(brought._value, x.value)
+    elif now.trace is None:
         dtype = brought._static.type.dtype
         read = lambda base: lifting.cast(base, dtype)
         brought._value = versions.derived(brought._value, x.value, read, is_form=True)

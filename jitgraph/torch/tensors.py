@@ -210,7 +210,11 @@ class Tensor(jg.Tensor):
         """
         current = context.current()
         if current.trace is not None:
+            writes = current.trace.gradients.writes
+            before = writes.present(self)
             self._give(value, current)
+            if before is not None:
+                writes.note(before, self.value, counted=counted)
             return
         old = self._value
         kept = not current.grad_enabled and not self._requires_grad and old.requires_grad
@@ -533,6 +537,8 @@ class View(Tensor):
                 value = self._derive(base)
         if current.trace is None:
             value = self._noted(value, base)
+        elif getattr(value, "trace", None) is not None:
+            value.trace.gradients.writes.derived(value, base)
         self.cache = base, value
         return value
 

@@ -98,7 +98,12 @@ def overwritten(self: Any, result: Any) -> Any:
     if value.dtype != own.dtype:
         require_castable(value.dtype, self)
         value = lifting.cast(value, own.dtype)
-    self._rebind(in_history_of(self, value))
+    trace = context.current().trace
+    if trace is None:
+        self._rebind(in_history_of(self, value))
+    else:
+        with trace.gradients.writes.by_op_in_place():
+            self._rebind(value)
     return self
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import importlib.util
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -223,6 +224,24 @@ def test_gradients_behind_writes_are_those_of_pytorch(program: Callable[..., Any
                 gradient = program(torch, w, torch.full((3,), 2.0))
                 gradient = w.grad if gradient is None else gradient
                 assert gradient.tolist() == pytest.approx(due, abs=1e-3), torch.__name__
+
+
+@pytest.mark.parametrize("program", OUTCOMES, ids=lambda program: program.__name__)
+def test_traced_gradients_behind_writes_are_those_or_refused(program: Callable[..., Any]) -> None:
+    """A traced function refuses to differentiate what was written through ``.data`` since."""
+    due = OUTCOMES[program]
+    w, x = ours.arange(1.0, 4.0).requires_grad_(), ours.full((3,), 2.0)
+    try:
+        gradient = ours.compile(lambda w, x: program(ours, w, x))(w, x)
+    except RuntimeError as error:
+        message = str(error)
+        assert MESSAGE in message if due is None and "through .data" not in message else "through .data" in message
+        assert message.count("test_versions.py:") >= 2
+        assert due is None or ".data" in inspect.getsource(program)
+    else:
+        gradient = w.grad if gradient is None else gradient
+        assert gradient is not None
+        assert gradient.tolist() == pytest.approx(due, abs=1e-3)
 
 
 # What PyTorch saves: a write to operand 0 or 1 or to the result ("r") is an error; of operands that require a gradient.

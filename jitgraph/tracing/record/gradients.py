@@ -16,6 +16,7 @@ from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, wrap_as
 from jitgraph.tensor.gradients import accumulated, notify
 from jitgraph.tracing.record.values import TracedValue
+from jitgraph.tracing.record.writes import TensorWrites
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.recorder import Recorder
@@ -25,13 +26,15 @@ class Gradients:
     """The gradients of one recorder.
 
     ``leaves`` are the values at which gradients end, with the handles that get them; ``foreign`` those that were
-    computed before the trace, on the caller's tape; ``differentiable`` all through which gradients flow.
+    computed before the trace, on the caller's tape; ``differentiable`` all through which gradients flow;
+    ``writes`` what was written since an op read it.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self.leaves: dict[Value, Tensor] = {}
         self.foreign: dict[Value, Tensor] = {}
         self.differentiable: set[Value] = set()
+        self.writes = TensorWrites(recorder)
         self._recorder = recorder
         self._hooks: dict[Value, list[Callable[[Any], Any]]] = {}
         self._passed: dict[Value, tuple[Tensor, tuple[Callable[[Any], Any], ...]]] = {}
@@ -51,7 +54,9 @@ class Gradients:
                     f"backward() goes on to a tensor of shape {handle._value.type} that was computed before the trace",
                     hint="pass x.detach(), or compute it inside the traced function",
                 )
-        self._spend(self.reached([value.ir], through_gradients=False), retain_graph)
+        passed = self.reached([value.ir], through_gradients=False)
+        self._spend(passed, retain_graph)
+        self.writes.check(passed)
         wrt = [ir for ir in self.leaves if ir in reached]
         with context.using(grad_enabled=False):
             for ir, grad in zip(wrt, self._grad([value.ir], [cotangent.ir], wrt), strict=True):
@@ -85,7 +90,9 @@ class Gradients:
             missing = next(number for number in range(len(targets)) if number not in used)
             raise JitgraphError(f"outputs do not depend on input {missing}\n  hint: pass allow_unused=True to get None")
         passed = self.reached([value.ir for value in values], through_gradients=False, first=first)
-        self._spend(self._between([targets[i].ir for i in used], passed), retain_graph)
+        between = self._between([targets[i].ir for i in used], passed)
+        self._spend(between, retain_graph)
+        self.writes.check(between)
         gradients = self._grad(
             [v.ir for v in values],
             [ct.ir for ct in cotangents],

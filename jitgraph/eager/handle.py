@@ -307,7 +307,10 @@ def of_its_own(value: Any) -> Any:
     """The same elements as a value that no other tensor has, so that a write to either is none to the other; of a trace
     the same value, of which the trace knows that."""
     if isinstance(value, COMPUTED):
-        return value.part_of(value.record, value.output)
+        if value.record is None:
+            return value.part_of(None, 0)
+        with context.using(grad_enabled=True):
+            return ops.reshape(value, shape=value.shape)  # which has a record of its own
     trace = getattr(value, "trace", None)
     if trace is not None:
         trace.gradients.writes.share(value)

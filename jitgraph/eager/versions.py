@@ -68,7 +68,7 @@ _contents: Final = _Notes()
 _followed: Final = _Notes()
 """By tensors with such contents that were not ended by a counted write: the contents, weakly."""
 _results: Final = _Notes()
-"""By records: the contents that their results were, by their number."""
+"""By records: by the number of a result the contents that it was, or the ``_Part`` of a tensor that it became."""
 _own: Final = _Notes()
 """By records of ops in place: whether the tensor that was written is the first operand, of which PyTorch has a copy."""
 _parts: Final = _Notes()
@@ -101,7 +101,10 @@ def overwritten(tensor: Any, old: Any, *, counted: bool) -> None:
         _contents.write(old, contents)
     record = old.record
     if record is not None and not isinstance(record, LeafRecord):
-        _results.write(record, {**(_results.about(record) or {}), old.output: contents})
+        results = _results.about(record) or {}
+        ended = results.get(old.output)
+        if not isinstance(ended, Contents) or ended.value is not None:  # else the first counted write stays in mind
+            _results.write(record, {**results, old.output: contents})
     if counted:
         contents.value = None
         contents.owner = weakref.ref(tensor)
@@ -136,6 +139,14 @@ def _note_own(last: Record, old: Any, oldest: int) -> None:
 def _is_part_of(value: Any, old: Any) -> bool:
     part = _parts.about(value)
     return part is not None and (part.base is old or _is_part_of(part.base, old))
+
+
+def became_part(value: Any, base: Any, read: Callable[[Any], Any], data: Any) -> None:
+    """Note that the result of an op was written to a view: it is what ``read`` makes of the base's new value."""
+    record = getattr(value, "record", None)
+    if record is not None and not isinstance(record, LeafRecord):
+        part = _Part(base, read, data, 0 if data is None else data.writes, False)
+        _results.write(record, {**(_results.about(record) or {}), value.output: part})
 
 
 def is_followed(tensor: Any) -> bool:
@@ -190,7 +201,8 @@ def check(record: Record, later: Sequence[Record]) -> None:
             value = outputs[number]
             present = _checked(record, value, results[number], True)
             if present is not value:
-                if not saved.fits(present, value) or _is_step(record, later):
+                is_step = not isinstance(results[number], _Part) and _is_step(record, later)
+                if is_step or not saved.fits(present, value):
                     raise JitgraphError(_unknown(record))
                 outputs[number] = _in_place_of(value, present)
                 replaced = True
@@ -217,10 +229,12 @@ def _changed_leaf(value: Any) -> bool:
     return handle is not None and handle._api == "torch" and is_another(handle._value, value)
 
 
-def _checked(record: Record, value: Any, contents: Contents | None, is_saved: bool) -> Any:
+def _checked(record: Record, value: Any, note: Contents | _Part | None, is_saved: bool) -> Any:
     """What is there now in the place of a value; RuntimeError where PyTorch's gradient would need what was there."""
     try:
-        return _present(value) if contents is None else _of_contents(contents)
+        if note is None:
+            return _present(value)
+        return _of_part(value, note) if isinstance(note, _Part) else _of_contents(note)
     except _WrittenSince as change:
         if is_saved:
             raise JitgraphError(_changed(value, change, record)) from None

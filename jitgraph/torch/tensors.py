@@ -587,10 +587,18 @@ class View(Tensor):
         result = of_its_own(new.value) if new.value is value else new.value
         if any(isinstance(step, Detach) for step in self.steps):
             _write_data(self.base, result, data_step(self.steps))
+            self._note_result(value)
             return
         if self.base._requires_grad and context.current().grad_enabled:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
         self.base._rebind(result)
+        self._note_result(value)
+
+    def _note_result(self, value: Any) -> None:
+        """Let the op that made what was written here know that later writes are writes to its result."""
+        if context.current().trace is None and self.steps:
+            steps = self.steps
+            _versions.became_part(value, self.base._value, lambda base: stepped(base, steps), data_step(steps))
 
     def __copy__(self) -> Tensor:
         return Tensor._of(self.value)

@@ -117,6 +117,15 @@ def copies_are_tensors_of_their_own(torch: Any, w: Any, x: Any) -> Any:
     z.backward()
 
 
+def copies_of_results_and_leaves(torch: Any, w: Any, x: Any) -> Any:
+    y, leaf = w.sigmoid(), w.clone()
+    y.clone().add_(1)
+    z = (leaf * leaf).sum() + y.sum()
+    with torch.no_grad():
+        w.add_(1)
+    z.backward()
+
+
 def operand_of_another_form(torch: Any, w: Any, x: Any) -> Any:
     row = torch.full((1,), 3.0)
     z = (w * row).sum()
@@ -203,7 +212,9 @@ OUTCOMES: dict[Callable[..., Any], list[float] | None] = {
     data_write: [8.0, 12.0, 16.0], data_set: [20.0, 20.0, 20.0], data_write_then_counted: None,
     write_to_data_that_is_read: None, write_beside_data_that_is_read: [3.0, 3.0, 3.0], view_that_is_gone: None,
     view_of_data: [41.0, 23.0, 5.0], rows_of_what_is_written: None, rows_of_copies: [5.0, 7.0, 9.0],
-    copies_are_tensors_of_their_own: [4.0, 4.0, 4.0], operand_of_another_form: None,
+    copies_are_tensors_of_their_own: [4.0, 4.0, 4.0],
+    copies_of_results_and_leaves: [2.1966, 4.105, 6.0452],
+    operand_of_another_form: None,
     operand_of_another_dtype: [1.0, 0.0, 1.0], result_that_is_read: None, result_through_data: [0.0, 0.0, 0.0],
     hidden_tensor: [12.0, 20.0, 28.0], ops_in_place: [6.9097, -1.3051, 0.5296], product_with_itself: None,
     result_of_an_op_in_place: None, leaf_that_is_a_view: [4.0, 8.0, 12.0], second_backward: [12.0, 24.0, 36.0],

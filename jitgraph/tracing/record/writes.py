@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jitgraph.eager.saved_operands import of_types
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import TensorType
@@ -98,6 +97,8 @@ class TensorWrites:
         """JitgraphError where the gradient through ``reached`` needs what was there before a write."""
         if not self._writes:
             return
+        from jitgraph.eager.saved_operands import of_types  # here: few programs write what a gradient reads
+
         for node in self._recorder.gradients.producers_in_order(reached):
             position = self._recorder.positions[node.outputs[0]]
             wrt = tuple([number for number, value in enumerate(node.inputs) if value in reached])

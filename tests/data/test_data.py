@@ -95,6 +95,12 @@ def test_datasets_of_datasets() -> None:
         jg.data.random_split(range(11), [5, 5])
 
 
+def test_a_chain_of_iterable_datasets() -> None:
+    chain = jg.data.ChainDataset([range(3), range(5, 7)])
+    assert list(chain) == [0, 1, 2, 5, 6] and len(chain) == 5
+    assert [batch.tolist() for batch in jg.data.DataLoader(chain, batch_size=2)] == [[0, 1], [2, 5], [6]]
+
+
 def test_samplers() -> None:
     jg.random.seed(0)
     picked = list(jg.data.WeightedRandomSampler([0.0, 3.0, 1.0], 400))

@@ -95,6 +95,7 @@ CASES = [
     made("CrossEntropyLoss", X[0], np.array(2)),
     *reductions("NLLLoss", X, SPARSE, ignore_index=3, weight=WEIGHT),
     made("NLLLoss", IMAGE, PLACES),
+    made("NLLLoss2d", IMAGE, PLACES),
     *reductions("BCELoss", positive(6, 5), positive(6, 5, seed=1)),
     made("BCELoss", positive(6, 5), positive(6, 5, seed=1), weight=WEIGHT),
     *reductions("BCEWithLogitsLoss", X, positive(6, 5)),

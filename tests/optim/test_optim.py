@@ -282,6 +282,23 @@ def test_averages_of_weights() -> None:
     assert norm.momentum == 0.1 and norm.num_batches_tracked.item() == 3
 
 
+def test_averages_of_lists_are_those_of_each() -> None:
+    kit = jg.optim.swa_utils
+    model = jg.nn.Linear(2, 3)
+    pairs = [
+        (kit.get_swa_multi_avg_fn(), kit.get_swa_avg_fn()),
+        (kit.get_ema_multi_avg_fn(0.9), kit.get_ema_avg_fn(0.9)),
+    ]
+    for of_all, of_one in pairs:
+        together, each = kit.AveragedModel(model, multi_avg_fn=of_all), kit.AveragedModel(model, avg_fn=of_one)
+        for _ in range(3):
+            with jg.no_grad():
+                model.weight *= 2.0
+            together.update_parameters(model)
+            each.update_parameters(model)
+        np.testing.assert_array_equal(together.module.weight.detach().numpy(), each.module.weight.detach().numpy())
+
+
 def test_a_small_model_learns() -> None:
     jg.random.seed(0)
     rng = np.random.default_rng(0)

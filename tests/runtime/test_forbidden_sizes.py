@@ -237,6 +237,10 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], tuple[int, ...], dict[int, str
 }
 
 
+CUTS, RECORDED_ANEW = ("slice", "shift"), ("the function",)
+"""Slices, which Python cuts at another side of the array's end there, and what can record that; files cannot."""
+
+
 def interpreted(model: Any) -> Callable[..., Any]:
     """The model under JITGRAPH_INTERPRET=1."""
 
@@ -272,6 +276,9 @@ def test_what_users_write_is_refused_everywhere(
         axis = next(iter(dynamic))
         arguments = np.ones((*shape[:axis], size, *shape[axis + 1 :]), np.float32)
         for what, reader in readers.items():
+            if name in CUTS and what in RECORDED_ANEW:
+                np.testing.assert_array_equal(reader(arguments).numpy(), function(jg.asarray(arguments)).numpy())
+                continue
             with pytest.raises((jg.JitgraphError, written_loader.JitgraphError, CError, IndexError)) as raised:
                 pytest.fail(f"{what} at {size}: {reader(arguments)}")
             named = re.search(rf"\b{re.escape(dynamic[axis])}\b", str(raised.value))

@@ -313,6 +313,12 @@ from jitgraph.tracing.capture import events
 
 TIMES = int(os.environ.get("INTERRUPTED_COMPILATIONS", 6))
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def unraisable(found):  # Python drops what a signal handler raises in a finaliser, and reports it
+    if not isinstance(found.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(found)
+
+sys.unraisablehook = unraisable
 numbers = np.random.default_rng(0).standard_normal((2, 24, 24)).astype(np.float32)
 x, w = map(jg.asarray, numbers)
 state = jg.zeros(3)

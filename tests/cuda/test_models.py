@@ -42,8 +42,8 @@ TURNED = {"encoder_bfloat16": 5e-3}
 """The share of parameters that may differ by more: where a gradient is so near 0 that rounding to bfloat16 turns its
 sign, Adam's steps, of the learning rate each, go the other way."""
 
-SHORT_SUMS = {"cnn", "lstm"}
-"""Models of these sizes whose sums a thread adds in order either way, so that their bits are the same."""
+SHORT_SUMS = {"digits", "lstm"}
+"""Models of these sizes whose sums are split alike either way, so that their bits are the same."""
 
 nightly = pytest.mark.skipif(not ALL, reason="large models are trained in make nightly")
 

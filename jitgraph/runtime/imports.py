@@ -38,8 +38,7 @@ def _age() -> None:
 
     Collections of young objects would walk through all that was imported, NumPy included: a tenth of the time to a
     first result. The next full collection finds garbage among them as ever. While something is traced or compiled, most
-    objects are short-lived, so nothing happens then; nor where there are
-    frozen objects, by the program or by Python 3.12 itself, which would thaw.
+    objects are short-lived, so nothing happens then; nor where the program or Python has frozen some, which would thaw.
     """
     if gc.get_freeze_count() == 0:
         gc.freeze()

@@ -351,3 +351,11 @@ def test_elements_that_a_mask_chooses_are_put_in_a_trace(values, accumulate):
     want[mask.numpy()] = want[mask.numpy()] * accumulate + np.asarray(values)
     for call in (put, jg.trace(put)):
         np.testing.assert_array_equal(call(x, mask, new).numpy(), want)
+
+
+@pytest.mark.parametrize("name", ["softmax", "softmin", "log_softmax"])
+def test_softmax_of_complex_numbers_in_a_real_dtype(name):
+    z, function = torch.tensor([1 + 2j, 3 - 1j]), getattr(torch.nn.functional, name)
+    with pytest.warns(UserWarning, match="imaginary"):
+        result = function(z, 0, dtype=torch.float32)
+    assert result.tolist() == function(torch.tensor([1.0, 3.0]), 0).tolist()

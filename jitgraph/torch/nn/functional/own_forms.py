@@ -11,11 +11,14 @@ import jitgraph as jg
 from jitgraph.ir import context
 from jitgraph.nn import functional
 from jitgraph.torch.adapters import torch_function, with_out
+from jitgraph.torch.aten_ops import operands
 
 
 def _along(function: Callable[..., Any], x: Any, dim: int | None, dtype: Any) -> Any:
     """A function along ``dim``, or without one the axis that old code means, with a warning; a number is a vector."""
     name = function.__name__
+    if dtype is not None and isinstance(x, jg.Tensor):
+        x = operands.cast(x, dtype)  # of complex numbers the real parts
     if dim is not None:
         if x.ndim or dim not in (0, -1):
             return function(x, dim, dtype=dtype)

@@ -399,9 +399,12 @@ def test_sources_are_looked_at_where_modules_were_imported(tmp_path: Path, monke
     assert own.unchanged() and own.unchanged("")
     knowing = types.ModuleType("jitgraph.knowing")
     knowing.__getattr__ = lambda name: []  # type: ignore[method-assign]
-    monkeypatch.setitem(sys.modules, "jitgraph.knowing", knowing)
-    assert {*sources._folders({"jitgraph.knowing", "jitgraph.ir.graph", "jitgraph.ir"}, "")} == {"", "ir"}
-    assert not own.unchanged()
+    monkeypatch.setitem(sys.modules, "jitgraph.torch.knowing", knowing)
+    names = {"jitgraph.torch.knowing", "jitgraph.ir.graph", "jitgraph.ir"}
+    assert sources._folders(names, "") == {"ir"}  # what was made without a file lies nowhere
+    knowing.__file__ = "knowing.py"
+    assert sources._folders(names, "") == {"torch", "ir"}
+    assert own.unchanged() is False
 
 
 def test_every_module_that_can_be_imported_lies_where_sources_are_looked_for() -> None:
@@ -410,7 +413,7 @@ def test_every_module_that_can_be_imported_lies_where_sources_are_looked_for() -
 import importlib
 from jitgraph.runtime import sources
 assert sources.OWN.unchanged()
-for name in {names}:
+for name in (*{names}, "jitgraph.torch.nn.modules.loss", "jitgraph.torch.optim.adam"):
     importlib.import_module(name)
     assert sources.OWN.unchanged(), name
 """

@@ -152,8 +152,9 @@ def _folders(modules: Collection[str], within: str) -> set[str]:
     folders = set()
     for name in modules:
         path = name.partition(".")[2].replace(".", "/")
-        own = getattr(sys.modules.get(name), "__dict__", ())  # a module's __getattr__ may know any name
-        folders.add(path if "__path__" in own else path.rpartition("/")[0])
+        own = getattr(sys.modules.get(name), "__dict__", {})  # a module's __getattr__ may know any name
+        if own.get("__file__") is not None:  # else it was made without one: another name of what other modules have
+            folders.add(path if "__path__" in own else path.rpartition("/")[0])
     return {folder for folder in folders if not within or f"{folder}/".startswith(f"{within}/")}
 
 

@@ -28,8 +28,7 @@ def trained(layer: Any, compiled: bool) -> list[Any]:
         optimizers[parameter].step()
         optimizers[parameter].zero_grad()
 
-    for parameter in layer.parameters():
-        parameter.register_post_accumulate_grad_hook(hook)
+    handles = [parameter.register_post_accumulate_grad_hook(hook) for parameter in layer.parameters()]
 
     def step(x: Any) -> Any:
         loss = layer(x).sum()
@@ -40,6 +39,8 @@ def trained(layer: Any, compiled: bool) -> list[Any]:
     for _ in range(2):
         function(torch.ones(4, 2))
     assert all(parameter.grad is None for parameter in layer.parameters())
+    for handle in handles:  # a hook refers to the parameters, which it would keep alive
+        handle.remove()
     return [parameter.tolist() for parameter in layer.parameters()]
 
 

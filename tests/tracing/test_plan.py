@@ -130,7 +130,8 @@ def test_objects_are_found_from_the_arguments_or_the_function(way: str) -> None:
     assert [handle.source.text for handle in plan.handles[1:]] == [f"{prefix}inner.weight", f"{prefix}inner.bias"]
     assert all(handle.source.is_storable for handle in plan.handles)
     report = str(jg.explain(traced, jg.ones((1, 2))))
-    assert "inner.weight: f32[2, 2]" in report and f"{prefix}scale == 3" in report
+    assert "inner.weight: f32[2, 2]" in report  # which lists the first guards alone
+    assert any(f"{prefix}scale == 3" in str(guard) for guard in plan.guards)
     Model.step.cache_clear()
 
 

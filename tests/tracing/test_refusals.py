@@ -43,7 +43,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "round to text": lambda x: f"{x[0]:.2f}",
     "in a list": lambda x: x[0] in [x[1], 2.0],
     "sorted": lambda x: sorted([x[1], x[0]]),
-    "mask": lambda x: x[x > 2].sum(),
+    "mask": lambda x: x[x > 2].shape,
     "captured": lambda x: float(HELD.sum()),
     "random": lambda x: np.random.random(),
     "clock": lambda x: time.time(),

@@ -36,11 +36,7 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """The function itself, or a decorator: in a compiled function its calls are a part of the one graph."""
-    return _itself if fn is None else fn
-
-
-def _itself(fn: Callable[..., Any]) -> Callable[..., Any]:
-    return fn
+    return allow_in_graph if fn is None else fn
 
 
 def allow_in_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,7 +51,7 @@ def nested_compile_region(
     fn: Any = None, *, options: Any = None, max_reuse_entries: int = 8, reuse_hash_fn: Any = None
 ) -> Any:
     """The function itself, or a decorator: equal parts of a graph are compiled once without being asked."""
-    return _itself if fn is None else fn
+    return allow_in_graph if fn is None else fn
 
 
 def cudagraph_mark_step_begin() -> None:

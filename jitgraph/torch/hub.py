@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import Any, NoReturn
 
+from jitgraph.runtime.atomic_file import replacing
 from jitgraph.torch.serialization import load as read
 
 _folder: list[str] = []
@@ -26,17 +28,13 @@ def set_dir(d: str | os.PathLike[str]) -> None:
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
     """Write what an address gives to a file; RuntimeError where its SHA-256 does not begin with ``hash_prefix``."""
-    digest, part = hashlib.sha256(), f"{dst}.part"
-    try:
-        with urllib.request.urlopen(url) as source, open(part, "wb") as file:
-            while chunk := source.read(1 << 16):
-                digest.update(chunk)
-                file.write(chunk)
+    digest = hashlib.sha256()
+    with urllib.request.urlopen(url) as source, replacing(dst) as file:
+        while chunk := source.read(1 << 16):
+            digest.update(chunk)
+            file.write(chunk)
         if hash_prefix is not None and not digest.hexdigest().startswith(hash_prefix):
             raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
-        os.replace(part, dst)
-    finally:
-        Path(part).unlink(missing_ok=True)
 
 
 def load_state_dict_from_url(
@@ -53,7 +51,7 @@ def load_state_dict_from_url(
     ``check_hash``: the name has the beginning of the file's SHA-256, as in ``resnet-0676ba61.pth``.
     """
     folder = model_dir or os.path.join(get_dir(), "checkpoints")
-    name = file_name or os.path.basename(urllib.request.urlparse(url).path)  # type: ignore[attr-defined]
+    name = file_name or os.path.basename(urllib.parse.urlparse(url).path)
     path = os.path.join(folder, name)
     if not os.path.exists(path):
         Path(folder).mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ def reduced(name: str, x: Tensor, axis: Any, keepdims: bool, dtype: Any = None) 
     if 0 not in axes:
         raise refused()
     if dtype is not None:
-        selection = Selection(lifting.cast(selection.full, dtypes.canonical(dtype)), selection.mask, selection.trace)
+        selection = _cast(selection, dtypes.canonical(dtype))
     result = _REDUCTIONS[name](selection, axes, dtype)
     if keepdims:
         sizes = enumerate((1, *selection.full.shape[len(selection.mask.shape) :]))
@@ -32,10 +32,14 @@ def reduced(name: str, x: Tensor, axis: Any, keepdims: bool, dtype: Any = None) 
     return wrap(result)
 
 
-def _rows(selection: Selection, value: Any) -> Any:
-    """``value``, of the selection's full shape, with the axes of the mask as one."""
-    count = len(selection.mask.shape)
-    return ops.reshape(value, shape=(dims.product(value.shape[:count]), *value.shape[count:]))
+def _cast(selection: Selection, dtype: Any) -> Selection:
+    return Selection(lifting.cast(selection.full, dtype), selection.mask, selection.trace)
+
+
+def _rows(selection: Selection) -> Any:
+    """The full tensor with the axes of the mask as one."""
+    count, shape = len(selection.mask.shape), selection.full.shape
+    return ops.reshape(selection.full, shape=(dims.product(shape[:count]), *shape[count:]))
 
 
 def _flat(selection: Selection) -> Any:
@@ -44,7 +48,7 @@ def _flat(selection: Selection) -> Any:
 
 def _in_front(selection: Selection, filler: float) -> Any:
     """The selected rows in order, and behind them rows of ``filler``."""
-    rows, flat = _rows(selection, selection.full), _flat(selection)
+    rows, flat = _rows(selection), _flat(selection)
     length, rest = rows.shape[0], rows.shape[1:]
     last = ops.full(shape=(length,), value=length, dtype=dtypes.int64)
     ranks = ops.sub(ops.cumsum(lifting.cast(flat, dtypes.int64), axis=0), lifting.repeated(1, dtypes.int64, (length,)))
@@ -62,29 +66,34 @@ def _count(selection: Selection, axes: tuple[int, ...]) -> Any:
     return ops.mul(rows, ops.full(shape=(), value=each, dtype=dtypes.int64))
 
 
-def _where_any(selection: Selection, axes: tuple[int, ...], result: Any, otherwise: float) -> Any:
+def _has_rows(selection: Selection) -> Any:
+    """Whether a row is selected, a bool of rank 0."""
+    return ops.gt(_count(selection, (0,)), ops.full(shape=(), value=0, dtype=dtypes.int64))
+
+
+def _where_any(selection: Selection, result: Any, otherwise: float) -> Any:
     """``result`` where a row is selected."""
-    some = ops.gt(_count(selection, (0,)), ops.full(shape=(), value=0, dtype=dtypes.int64))
+    some = _has_rows(selection)
     chosen = some if not result.shape else ops.broadcast(some, shape=result.shape, axes=())
     return ops.select(chosen, result, lifting.repeated(otherwise, result.dtype, result.shape))
 
 
-def _accumulator(selection: Selection) -> Selection:
-    dtype = selection.full.dtype
-    if dtypes.is_inexact(dtype) or dtype.itemsize == 8:
+def _accumulator(selection: Selection, dtype: Any) -> Selection:
+    """The selection in the dtype of its sum or product: that which was asked for, or one that is wide enough."""
+    own = selection.full.dtype
+    if dtype is not None or dtypes.is_inexact(own) or own.itemsize == 8:
         return selection
-    wide = dtypes.uint64 if dtype.kind == "u" else dtypes.int64
-    return Selection(lifting.cast(selection.full, wide), selection.mask, selection.trace)
+    return _cast(selection, dtypes.uint64 if own.kind == "u" else dtypes.int64)
 
 
 def _sum(selection: Selection, axes: tuple[int, ...], dtype: Any) -> Any:
-    wide = _accumulator(selection) if dtype is None else selection
+    wide = _accumulator(selection, dtype)
     filler = -0.0 if dtypes.is_inexact(wide.full.dtype) else 0
-    return _where_any(selection, axes, ops.reduce_sum(_in_front(wide, filler), axes=axes), 0)
+    return _where_any(selection, ops.reduce_sum(_in_front(wide, filler), axes=axes), 0)
 
 
 def _prod(selection: Selection, axes: tuple[int, ...], dtype: Any) -> Any:
-    wide = _accumulator(selection) if dtype is None else selection
+    wide = _accumulator(selection, dtype)
     if dtypes.is_complex(wide.full.dtype):
         raise refused()
     return ops.reduce_prod(_in_front(wide, 1), axes=axes)
@@ -94,25 +103,23 @@ def _mean(selection: Selection, axes: tuple[int, ...], dtype: Any) -> Any:
     own = selection.full.dtype
     target = own if dtypes.is_inexact(own) else dtypes.float32
     wide = dtypes.float32 if target.itemsize == 2 else target
-    full = Selection(lifting.cast(selection.full, wide), selection.mask, selection.trace)
-    total = ops.reduce_sum(_in_front(full, -0.0), axes=axes)
+    total = ops.reduce_sum(_in_front(_cast(selection, wide), -0.0), axes=axes)
     count = lifting.broadcast_to(lifting.cast(_count(selection, axes), wide), total.shape)
-    return lifting.cast(_where_any(selection, axes, ops.div(total, count), float("nan")), target)
+    return lifting.cast(_where_any(selection, ops.div(total, count), float("nan")), target)
 
 
 def _extremum(op: Any, name: str) -> Callable[..., Any]:
     def extremum(selection: Selection, axes: tuple[int, ...], dtype: Any) -> Any:
-        some = ops.gt(_count(selection, (0,)), ops.full(shape=(), value=0, dtype=dtypes.int64))
-        ops.check(some, kind="ValueError", message=f"{name} of no elements: the mask selects none")
-        return op(_rows(selection, selection.full), axes=axes)  # at other places one of the selected stands
+        ops.check(_has_rows(selection), kind="ValueError", message=f"{name} of no elements: the mask selects none")
+        return op(_rows(selection), axes=axes)  # at other places one of the selected stands
 
     return extremum
 
 
 def _truth(op: Any, of_none: bool) -> Callable[..., Any]:
     def truth(selection: Selection, axes: tuple[int, ...], dtype: Any) -> Any:
-        result = op(lifting.cast(_rows(selection, selection.full), dtypes.bool_), axes=axes)
-        return _where_any(selection, axes, result, of_none)
+        result = op(lifting.cast(_rows(selection), dtypes.bool_), axes=axes)
+        return _where_any(selection, result, of_none)
 
     return truth
 

@@ -6,15 +6,14 @@ With names (``python -m tests.models LSTM Conv``) only cases that begin so are r
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch  # type: ignore[import-not-found]
 
-from tests import ROOT, models
+from tests import ROOT
+from tests.models.case import modules
 from tests.models.compare import SKIPPED
 
 PAGE = ROOT / "docs" / "models.md"
@@ -27,12 +26,6 @@ agreement within 10^-9 of the largest element unless the case says otherwise, "-
 `python -m tests.models` writes this page from the cases in `tests/models/`.
 
 """
-
-
-def modules() -> list[str]:
-    return sorted(
-        m.name for m in pkgutil.iter_modules([str(Path(models.__file__).parent)]) if m.name.endswith("_cases")
-    )
 
 
 def reported(module: Any, case: Any) -> dict[str, str | None]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,12 @@ class LayerCase:
     traced: bool = True
     fixed: tuple[int, ...] = ()
     reason: str = ""
+
+
+def modules() -> list[str]:
+    """The names of the modules that have cases."""
+    folder = str(Path(__file__).parent)
+    return sorted(m.name for m in pkgutil.iter_modules([folder]) if m.name.endswith("_cases"))
 
 
 def normal(*shape: int, seed: int = 0) -> Array:

@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import zlib
-from pathlib import Path
 
 import numpy as np
 
-from tests import ROOT, models
-from tests.models.case import Array, LayerCase, normal
+from tests import ROOT
+from tests.models.case import Array, LayerCase, modules, normal
 from tests.models.compare import Outcome
 
 PATH = ROOT / "tests" / "models" / "layer_expectations.json"
@@ -24,9 +22,8 @@ Digest = dict[str, list[float] | str]
 
 def cases() -> dict[str, LayerCase]:
     """All layers of ``tests/models`` by name and shapes."""
-    names = [m.name for m in pkgutil.iter_modules([str(Path(models.__file__).parent)]) if m.name.endswith("_cases")]
     found: dict[str, LayerCase] = {}
-    for name in sorted(names):
+    for name in modules():
         for case in importlib.import_module(f"tests.models.{name}").CASES:
             if isinstance(case, LayerCase):
                 shapes = " ".join("x".join(map(str, x.shape)) for x in case.inputs)

@@ -197,6 +197,7 @@ LATE = {
     ("tensor.tensor", "tensor.gradient_hooks"): "few programs have hooks",
     ("torch.nn.parameter", "torch.nn.uninitialized"): "PyTorch has these classes in its module of parameters",
     ("torch.tensors", "torch.autograd.graph"): "few programs ask for nodes",
+    ("torch.tensors", "torch.functions"): "the class gets its methods, which load when they are first used",
     ("tracing.cache.fingerprint", "tracing.call.function"): "the class of an object whose trace is stored, by its name",
 }
 """Modules that one below them in the order of imports names in a string, in the same package, and why."""
@@ -437,6 +438,15 @@ def test_what_an_op_is_to_passes_is_said_by_the_op() -> None:
 def test_import_is_lazy() -> None:
     loaded = modules_after("import jitgraph")
     assert not loaded & {"llvmlite", "networkx", "numba", "pycuda", "jitgraph.tensor", "jitgraph.compiler"}
+
+
+def test_imports_of_pytorch_names_are_lazy() -> None:
+    """What programs import at their top loads neither NumPy nor tensors; their methods are there whatever comes first."""
+    tops = "import jitgraph.torch as torch, jitgraph.torch.nn as nn, jitgraph.torch.nn.functional as F"
+    loaded = modules_after(f"{tops}\nfrom jitgraph.torch import optim\nfrom jitgraph.torch.utils import data\ntorch.pi")
+    assert not {name for name in loaded if name.split(".")[0] == "numpy" or name == "jitgraph.tensor"}
+    assert len({name for name in loaded if name.startswith("jitgraph")}) < 30
+    modules_after("from jitgraph.torch.nn import Linear; p = Linear(2, 3).weight; p.sum(), p.detach().add_(1), p.view(6)")
 
 
 def test_any_module_can_be_imported_first() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from jitgraph.runtime import imports, stubs
 from jitgraph.torch import functions as functions
 from jitgraph.torch import imported_modules
-from jitgraph.torch import methods as methods
 
 inf = float("inf")
 nan = float("nan")

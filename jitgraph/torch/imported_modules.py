@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
@@ -29,7 +28,7 @@ _OWNERS: Final = {"nn.modules": f"{_ROOT}nn", "utils": _ROOT.rstrip(".")}
 """Where the names of such modules are, where that is not their package."""
 
 
-class _SameNames(Loader):
+class _SameNames:
     """What makes a module that has the names of another one."""
 
     def __init__(self, owner: str) -> None:
@@ -50,7 +49,7 @@ class _SameNames(Loader):
         module.__getattr__ = attribute  # type: ignore[method-assign]
 
 
-class Finder(MetaPathFinder):
+class Finder:
     """Finds, after all others, modules of PyTorch's layout."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -59,7 +58,8 @@ class Finder(MetaPathFinder):
             return None
         package, _, name = fullname.removeprefix(_ROOT).rpartition(".")
         if name in _SAME_NAMES.get(package, "").split():
-            return ModuleSpec(fullname, _SameNames(_OWNERS.get(package, _ROOT + package)))
+            loader = _SameNames(_OWNERS.get(package, _ROOT + package))
+            return ModuleSpec(fullname, loader)  # type: ignore[arg-type]  # importlib.abc loads importlib.resources
         owner = f"torch.{package}" if package else "torch"
         reason = absent.reason_for(owner, name)
         if reason is not None:

@@ -20,9 +20,10 @@ from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import NATIVE_CLASSES, of_its_own, stopped
 from jitgraph.eager.tape import EagerValue, LeafRecord
 from jitgraph.ir import context
-from jitgraph.runtime import imports
+from jitgraph.runtime import imports, stubs
 from jitgraph.runtime.buffer import is_referenced
 from jitgraph.tensor import indexing, lifting
+from jitgraph.tensor.functions import method
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch import promotion, view_inverses
 from jitgraph.torch.layouts import (
@@ -734,3 +735,5 @@ def offset_of(x: Tensor) -> Any:
 
 
 attach_operators(Tensor)
+method.attach(imports.module("jitgraph.torch.functions").methods(), Tensor, "jitgraph.torch.functions")
+method.attach(stubs.of("jitgraph.torch.methods").marked("method"), Tensor, "jitgraph.torch.methods")

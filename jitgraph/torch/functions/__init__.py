@@ -10,14 +10,10 @@ import sys
 from typing import Any
 
 from jitgraph.runtime import stubs
-from jitgraph.tensor.functions import method
-from jitgraph.torch.adapters import in_place, of_aten
-from jitgraph.torch.tensors import Tensor
 
 _stub = stubs.of(__name__)
 _attribute, _names = stubs.attach(__name__)
 _in_place = {f"{name}_" for name in _stub.marked("in_place")} - _stub.homes.keys()
-_methods = set(_stub.marked("method"))
 
 
 def has(name: str) -> bool:
@@ -25,12 +21,22 @@ def has(name: str) -> bool:
     return name in _stub.homes or name in _in_place
 
 
+def methods() -> list[str]:
+    """The names of the functions that are methods of ``torch.Tensor``, those that write in place included."""
+    own = _stub.marked("method")
+    return sorted({*own, *_in_place.intersection(f"{name}_" for name in own)})
+
+
 def __getattr__(name: str) -> Any:
     if name in _in_place:
+        from jitgraph.torch.adapters import in_place  # here and below, as it loads what tensors are made of
+
         function = in_place(getattr(sys.modules[__name__], name[:-1]))
     else:
         function = _attribute(name)
         if _stub.homes.get(name, ("", ""))[0].startswith("jitgraph.torch.aten_ops"):
+            from jitgraph.torch.adapters import of_aten
+
             function = of_aten(function, name)
     setattr(sys.modules[__name__], name, function)
     return function
@@ -39,5 +45,3 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted({*_names(), *_in_place})
 
-
-method.attach(sorted(_methods | {name for name in _in_place if name[:-1] in _methods}), Tensor, __name__)

@@ -1,6 +1,16 @@
 """``torch.nn.functional``: jitgraph's functions, whose results are ``torch.Tensor``."""
 
-from jitgraph.torch import packages
-from jitgraph.torch.adapters import torch_function
+from __future__ import annotations
 
-__getattr__, __dir__ = packages.attach(__name__, "jitgraph.nn.", torch_function)
+from typing import Any
+
+from jitgraph.torch import packages
+
+
+def _adapted(value: Any) -> Any:
+    from jitgraph.torch.adapters import torch_function  # here, as it loads what tensors are made of
+
+    return torch_function(value)
+
+
+__getattr__, __dir__ = packages.attach(__name__, "jitgraph.nn.", _adapted)

@@ -113,9 +113,15 @@ def overwritten(tensor: Any, old: Any, *, counted: bool) -> None:
     else:
         contents.value = new
         _followed.write(tensor, weakref.ref(contents))
-    if new.record is not None and new.record is not record:
-        _note_own(new.record, old, -1 if record is None else record.order)
+    computed_in_place(new, old)
     tape.LAST_WRITE[0] = next(tape.ORDER)
+
+
+def computed_in_place(new: Any, old: Any) -> None:
+    """Note that ops in place computed the value ``new`` of a tensor that had the value ``old``."""
+    last, record = new.record, old.record
+    if last is not None and last is not record:
+        _note_own(last, old, -1 if record is None else record.order)
 
 
 def _note_own(last: Record, old: Any, oldest: int) -> None:

@@ -149,6 +149,26 @@ def put(value: Any, index: Any, new: TensorLike) -> Any:
         return placement.brought(_put(value, index, new), value)
 
 
+def is_whole(shape: tuple[DimLike, ...], index: Any) -> bool:
+    """Whether an index of ints, slices, None and ``...`` is known to choose all elements."""
+    sizes = iter(shape)
+    for item in expanded(shape, index):
+        if item is None or item is Ellipsis:
+            continue
+        size = next(sizes)
+        if isinstance(item, slice):
+            if item != slice(None) and not (isinstance(size, int) and _is_full(item, size)):
+                return False
+        elif size != 1:
+            return False
+    return True
+
+
+def _is_full(item: slice, size: int) -> bool:
+    bounds = (item.start, item.stop, item.step)
+    return all(bound is None or type(bound) is int for bound in bounds) and item.indices(size) == (0, size, 1)
+
+
 def _put(value: Any, index: Any, new: TensorLike) -> Any:
     if context.current().trace is not None:
         index = _of_tensors(index)

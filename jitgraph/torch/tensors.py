@@ -40,8 +40,8 @@ from jitgraph.torch.metadata import Size, canonical, device
 from jitgraph.torch.operators import attach_operators
 from jitgraph.torch.scalar_types import dtype as dtype_class
 from jitgraph.torch.scalar_types import get_default_dtype, scalar_type
-from jitgraph.torch.view_steps import DETACH, DataStep, Detach, ViewStep, data_step, stepped
-from jitgraph.torch.writing import RETAINING
+from jitgraph.torch.view_steps import UNGRADED, DataStep, Detach, ViewStep, data_step, of_copy, stepped
+from jitgraph.torch.writing import RETAINING, in_history_of
 
 if TYPE_CHECKING:
     from jitgraph.eager import versions as _versions
@@ -416,8 +416,13 @@ class Tensor(jg.Tensor):
         if shape != tuple(value.shape):
             value = jg.reshape(value, shape)
         with _WRITING if context.current().trace is None else nullcontext():
-            new = indexing.put(self.value, index if is_basic(index) else advanced(index), value)
-            self._rebind(of_its_own(new) if new is value._value else new)
+            old, basic = self.value, is_basic(index)
+            new = indexing.put(old, index if basic else advanced(index), value)
+            if new is value._value:
+                new = of_its_own(new)
+            if old.requires_grad and basic and indexing.is_whole(old.shape, index):
+                new = in_history_of(self, new, overwrites=True)
+            self._rebind(new)
 
     # --- text ----------------------------------------------------------------------------------------------------
 
@@ -578,16 +583,19 @@ class View(Tensor):
         for step in self.steps[:-1]:
             before.append(step.apply(before[-1]))
         new: Any = wrap(value)
+        detached: tuple[Detach, Any] | None = None
         for step, x in zip(reversed(self.steps), reversed(before), strict=True):
             if step.put is None or (step.repeats and not equal):
                 raise RuntimeError(
                     f"unsupported operation: elements of the written-to tensor repeat, as it is made by {step.name}(); "
                     "clone() the tensor before the write"
                 )
+            if detached is None and isinstance(step, Detach):
+                detached = step, new.value
             new = step.put(x, new)
         result = of_its_own(new.value) if new.value is value else new.value
-        if any(isinstance(step, Detach) for step in self.steps):
-            _write_data(self.base, result, data_step(self.steps))
+        if detached is not None:
+            _write_data(self.base, result, data_step(self.steps), *detached)
             self._note_result(value)
             return
         if self.base._requires_grad and context.current().grad_enabled:
@@ -610,7 +618,7 @@ class View(Tensor):
             copied = Tensor.__deepcopy__(self if not self.is_leaf else Tensor._of(stopped(self.value)), memo)
         else:
             copied = object.__new__(View)
-            copied._become(deepcopy(self.base, memo), self.steps, self.storage_layout)
+            copied._become(deepcopy(self.base, memo), of_copy(self.steps), self.storage_layout)
             copied._requires_grad = self._requires_grad
         memo[id(self)] = copied
         return copied
@@ -663,10 +671,18 @@ class Row(View):
         return self.brought.value
 
 
-def _write_data(base: Tensor, value: Any, data: DataStep | None) -> None:
-    """Give ``base`` other elements without a change of its history, and of its version where it is by ``.data``."""
+def _write_data(base: Tensor, value: Any, data: DataStep | None, step: Detach, own: Any) -> None:
+    """Give ``base`` other elements without a change of its history, and of its version where it is by ``.data``.
+
+    The tensor that ``step`` detached has the value ``own`` then.
+    """
+    current, old = context.current(), base._value
+    if current.grad_enabled:
+        step.depend_on(own)
     with context.using(grad_enabled=False):
         base._rebind(stopped(value), data is None)
+    if current.grad_enabled and current.trace is None:
+        _versions.computed_in_place(own, old)
     if data is not None:
         data.writes += 1
 
@@ -682,7 +698,7 @@ def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
             trace.outermost.use_view(x)
     steps = (*before, step)
     if not context.current().grad_enabled and not isinstance(step, Detach) and x.requires_grad:
-        steps = (*steps, DETACH)
+        steps = (*steps, UNGRADED)
     view._become(base, steps, layout)
     if before:
         view.parent = x, before
@@ -691,7 +707,7 @@ def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
 
 def detached(x: Tensor) -> View:
     """``x.detach()``: the same elements without history."""
-    return view_of(x, DETACH, lambda: layout_of(x))
+    return view_of(x, Detach(), lambda: layout_of(x))
 
 
 def reshaped(x: Tensor, shape: tuple[Any, ...], strides: tuple[Any, ...] | None = None) -> View:

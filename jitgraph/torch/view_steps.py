@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
 from jitgraph.eager.handle import stopped
+from jitgraph.errors import JitgraphError
+from jitgraph.ir import context
+from jitgraph.runtime import imports
 from jitgraph.tensor.tensor import wrap
 
 
@@ -28,13 +32,60 @@ class ViewStep:
 
 
 class Detach(ViewStep):
-    """The step through which no gradient flows: what is written behind it leaves the base's history as it is."""
+    """The step through which no gradient flows: what is written behind it leaves the base's history as it is.
 
-    __slots__ = ()
+    A detached tensor may get a history of its own: that of the last value with a gradient that was written to it.
+    """
+
+    __slots__ = ("_history", "_recorder")
     is_data = False
 
     def __init__(self) -> None:
-        super().__init__("detach", lambda x: wrap(stopped(x.value)), lambda x, new: new)
+        super().__init__("detach", self._detached, lambda x, new: new)
+        self._history: Any = None
+        trace = context.current().trace
+        self._recorder = None if trace is None else weakref.ref(trace)
+
+    def _detached(self, x: Any) -> Any:
+        value = stopped(x.value)
+        if self._history is None or self._history.type != value.type:
+            return wrap(value)
+        history, trace = self._history, context.current().trace
+        if trace is not None:
+            if self._recorder is None:
+                raise JitgraphError(
+                    "a traced function reads a detached tensor from outside to which a value with a gradient was "
+                    "written\n  hint: pass the tensor as an argument"
+                )
+            history = trace.own(history)
+        return wrap(imports.module("jitgraph.torch.history").with_history_of(history, value))
+
+    def depend_on(self, value: Any) -> None:
+        """Note that the detached tensor has been given this value, while gradients were recorded."""
+        if not value.requires_grad:
+            self._history = None
+            return
+        trace = context.current().trace
+        if (self._recorder and self._recorder()) is not trace:
+            raise JitgraphError(
+                "a value with a gradient is written to a tensor that was detached outside of the traced function or "
+                "staged block\n  hint: call detach() there, or write x = x.detach() + y for a new tensor"
+            )
+        self._history = value
+
+
+class Ungraded(Detach):
+    """The step that makes a view taken under ``no_grad`` of what requires a gradient: only there it can be written."""
+
+    __slots__ = ()
+
+    def depend_on(self, value: Any) -> None:
+        """Raise RuntimeError, as PyTorch does."""
+        raise JitgraphError(
+            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this "
+            "use case is ambiguous and error-prone, it is forbidden.\n"
+            "  hint: take the view and write to it both inside of no_grad, or both outside"
+        )
 
 
 class DataStep(Detach):
@@ -48,7 +99,12 @@ class DataStep(Detach):
         self.writes = 0
 
 
-DETACH: Final = Detach()
+UNGRADED: Final = Ungraded()
+
+
+def of_copy(steps: tuple[ViewStep, ...]) -> tuple[ViewStep, ...]:
+    """The steps for a view of a copy, which is detached by itself."""
+    return tuple([step.__class__() if isinstance(step, Detach) else step for step in steps])
 
 
 def data_step(steps: tuple[ViewStep, ...]) -> DataStep | None:

@@ -99,18 +99,22 @@ def overwritten(self: Any, result: Any) -> Any:
         require_castable(value.dtype, self)
         value = lifting.cast(value, own.dtype)
     trace = context.current().trace
+    value = in_history_of(self, value)
     if trace is None:
-        self._rebind(in_history_of(self, value))
+        self._rebind(value)
     else:
         with trace.gradients.writes.by_op_in_place():
             self._rebind(value)
     return self
 
 
-def in_history_of(x: Any, value: Any) -> Any:
-    """A constant that takes the place of x's value: where that is computed it is too, with the derivative 0."""
+def in_history_of(x: Any, value: Any, *, overwrites: bool = False) -> Any:
+    """What takes the place of x's value: where that is computed it is too, with the derivative 0.
+
+    Unless ``overwrites``, a value that requires a gradient was computed of x's.
+    """
     current = context.current()
-    if value.requires_grad or x._requires_grad or current.trace is not None or not current.grad_enabled:
+    if (value.requires_grad and not overwrites) or x._requires_grad or not current.grad_enabled:
         return value
     own = x.value
     if not own.requires_grad or own.dtype != value.dtype:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import importlib.util
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -123,6 +125,69 @@ def retain(torch: Any, compiled: Callable[[Any], Any]) -> Any:
     return gradient, w.grad, torch.tensor([b.retains_grad, w.retains_grad])
 
 
+def overwrite_all(torch: Any, compiled: Callable[[Any], Any]) -> Any:
+    """What was there before has the gradient zero, times what its derivative is: at 0 that of log is infinite."""
+
+    def by_view(t: Any, w: Any) -> None:
+        t.view(3)[...] = w
+
+    def by_slice(t: Any, w: Any) -> None:
+        t[0:3] = w
+
+    def by_number(t: Any, w: Any) -> None:
+        t[:] = 0.5
+
+    def by_copy(t: Any, w: Any) -> None:
+        t.copy_(w)
+
+    def by_copy_to_a_view(t: Any, w: Any) -> None:
+        t.view(3, 1).copy_(w.view(3, 1))
+
+    def by_fill(t: Any, w: Any) -> None:
+        t[0:].fill_(w.sum())
+
+    def by_draw(t: Any, w: Any) -> None:
+        t.uniform_()
+
+    gradients = []
+    for write in (by_view, by_slice, by_number, by_copy, by_copy_to_a_view, by_fill, by_draw):
+
+        def f(w: Any, write: Callable[[Any, Any], None] = write) -> Any:
+            t = w.log()
+            write(t, w)
+            return t.sum()
+
+        w = torch.arange(3.0, requires_grad=True)
+        compiled(f)(w).backward()
+        gradients.append(w.grad)
+    return gradients
+
+
+def write_to_detached(torch: Any, compiled: Callable[[Any], Any]) -> Any:
+    """A detached tensor depends on what is written to it; what shares its elements does not."""
+
+    def f(w: Any) -> Any:
+        x = torch.ones(3)
+        h = w * 2
+        a, b, c, d = x.detach(), h.data, h.detach(), x.detach()
+        row = a[1:]
+        a.mul_(w)
+        b[1:].add_(w[1:])
+        c.copy_(w)
+        a.data.add_(1)
+        with torch.no_grad():
+            a[0] = 7
+        a[1:].mul_(3)
+        x.add_(1)
+        flags = torch.tensor([t.requires_grad for t in (a, b, c, d, x, a.detach())])
+        return a.sum() + row.sum() + 2 * b.sum() + 3 * c.sum() + (d * h).sum(), a.detach(), h.detach(), flags
+
+    w = torch.arange(3.0, requires_grad=True)
+    loss, *results = compiled(f)(w)
+    loss.backward()
+    return w.grad, *results
+
+
 EXPECTED: dict[str, tuple[Callable[[Any, Callable[[Any], Any]], Any], Any]] = {
     "write without grad": (write_without_grad, [169.0, [29.0, 25.0, 37.0]]),
     "write through data": (write_through_data, [29.5, [20.0, 6.0, 6.0]]),
@@ -131,6 +196,14 @@ EXPECTED: dict[str, tuple[Callable[[Any, Callable[[Any], Any]], Any], Any]] = {
     "buckets": (accumulate_into_buckets, [[0.0, 0.0, 4.0, 8.0, 0.0, 0.0], [1.0, 3.0, 5.0], [1.0, 3.0, 5.0]]),
     "graph of a gradient": (graph_of_gradient, [[0.0, 2.0, 4.0], [0.0, 5.0, 16.0]]),
     "zero and clip": (zero_and_clip, [[0.0, 0.4472, 0.8944], [0.0, 0.3, 0.3], [0.0] * 3, [0.0] * 3]),
+    "overwrite": (
+        overwrite_all,
+        [[math.nan, 1.0, 1.0]] * 2
+        + [[math.nan, 0.0, 0.0]]
+        + [[math.nan, 1.0, 1.0]] * 2
+        + [[math.nan, 3.0, 3.0], [math.nan, 0.0, 0.0]],
+    ),
+    "detached": (write_to_detached, [[20.0, 25.0, 31.0], [8.0, 7.0, 10.0], [0.0, 1.0, 2.0], [True] * 3 + [False] * 3]),
     "retain": (retain, [[30.0, 12.0, 24.0], [0.0, 72.0, 144.0], [True, False]]),
 }
 
@@ -144,4 +217,13 @@ def test_writes_and_gradients_are_those_of_pytorch(name: str, compiled: Callable
     for torch, how in runs:
         results = program(torch, how)
         for result, due in zip(results, expected, strict=True):
-            assert result.tolist() == pytest.approx(due, abs=1e-4), torch.__name__
+            assert result.tolist() == pytest.approx(due, abs=1e-4, nan_ok=True), torch.__name__
+
+
+def test_the_copy_of_a_detached_tensor_depends_on_what_is_written_to_it_alone() -> None:
+    for torch in [ours, *([PyTorch] if PyTorch else [])]:
+        w, x = torch.arange(3.0, requires_grad=True), torch.ones(3).detach()
+        part, whole = x[1:], x
+        copied, part = copy.deepcopy((whole, part))
+        copied.add_(w)
+        assert [t.requires_grad for t in (x, copied, part)] == [False, True, False], torch.__name__

@@ -36,7 +36,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             ) from None
     value = lifting.cast(value, kind)
     own = of_its_own(value) if isinstance(src, jg.Tensor) and value is src._value else value
-    self._rebind(in_history_of(self, own))
+    self._rebind(in_history_of(self, own, overwrites=True))
     return self
 
 
@@ -52,7 +52,8 @@ def fill_(self: Tensor, value: Any) -> Tensor:
             )
         if not isinstance(self, View):
             return copy_(self, value)
-        self._rebind(lifting.broadcast_to(lifting.cast(lifting.value_of(value), kind), shape), equal=True)
+        filler = lifting.broadcast_to(lifting.cast(lifting.value_of(value), kind), shape)
+        self._rebind(in_history_of(self, filler, overwrites=True), equal=True)
         return self
     if isinstance(value, complex) and not dtypes.is_complex(kind):
         raise RuntimeError("value cannot be converted to type float without overflow")

@@ -2,9 +2,9 @@
 
     python -m bench torch_files
 
-The archives are those of the tests. Each time is a process of its own less one that imports alone, processor time, the
-least of several in turns: loading; loading and a first eager call; loading and a first compiled call, whose code an
-earlier process left in the cache. Without PyTorch its columns are left out.
+The archives are those of the tests. Each time is processor time of a new process from behind its imports, the least of
+several in turns: loading; loading and a first eager call; loading and a first compiled call, whose code an earlier
+process left in the cache. Without PyTorch its columns are left out.
 """
 
 from __future__ import annotations
@@ -35,25 +35,31 @@ sys.path.insert(0, {root!r})
 from tests.torch.jit.records import records
 args, _ = records()[{name!r}]
 """
-OURS = "import jitgraph as jg\nfrom jitgraph.torch import jit\nmodule = jit.load({path!r})\n"
+CLOCK = "import time\nstart = time.process_time()\n{code}\nprint(time.process_time() - start)\n"
+OURS = "import jitgraph as jg\nfrom jitgraph.torch import jit\njit.load, jg.asarray([1.0])\n"
 CALLS = {
-    "load": "",
-    "eager call": "with jg.no_grad(): module(*args)\n",
-    "compiled call": "with jg.no_grad(): jg.trace(module)(*args)\n",
+    "load": "module = jit.load({path!r})",
+    "eager call": "module = jit.load({path!r})\nwith jg.no_grad(): module(*args)",
+    "compiled call": "module = jit.load({path!r})\nwith jg.no_grad(): jg.trace(module)(*args)",
 }
-THEIRS = "import torch\nmodule = torch.jit.load({path!r})\n"
-THEIR_CALL = (
-    "args = [torch.from_numpy(a) if hasattr(a, 'dtype') else a for a in args]\nwith torch.no_grad(): module(*args)\n"
-)
+THEIRS = "import torch\nargs = [torch.from_numpy(a) if hasattr(a, 'dtype') else a for a in args]\n"
+THEIR_CALLS = {
+    "load": "module = torch.jit.load({path!r})",
+    "call": "module = torch.jit.load({path!r})\nwith torch.no_grad(): module(*args)",
+}
 
 
 def seconds(code: str) -> float:
-    """The processor time of a process that runs ``code``."""
+    """The processor time of a process that runs ``code``, or of the part of it that it prints."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=ROOT, stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, check=True, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    whole = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return float(done.stdout or whole)
 
 
 def least(codes: dict[str, str]) -> dict[str, float]:
@@ -76,19 +82,13 @@ def main() -> None:
     for name in NAMES:
         path = str(ARCHIVES / f"{name}.pt")
         start = ARGUMENTS.format(root=str(ROOT), name=name)
-        codes = {"-": start + "import jitgraph as jg\nfrom jitgraph.torch import jit\n"}
-        codes |= {what: start + OURS.format(path=path) + call for what, call in CALLS.items()}
+        codes = {what: start + OURS + CLOCK.format(code=code.format(path=path)) for what, code in CALLS.items()}
         if has_torch:
-            codes["torch -"] = start + "import torch\n"
-            codes["torch load"] = start + THEIRS.format(path=path)
-            codes["torch call"] = codes["torch load"] + THEIR_CALL
-        times = least(codes)
-        shown = [f"{what} {times[what] - times['-']:.0f}" for what in CALLS]
-        shown += [
-            f"PyTorch's {what} {times[f'torch {what}'] - times['torch -']:.0f}"
-            for what in ("load", "call")
-            if has_torch
-        ]
+            codes |= {
+                f"PyTorch's {what}": start + THEIRS + CLOCK.format(code=code.format(path=path))
+                for what, code in THEIR_CALLS.items()
+            }
+        shown = [f"{what} {value:.1f}" for what, value in least(codes).items()]
         print(f"{name}: {', '.join(shown)} ms", flush=True)
 
 

@@ -16,9 +16,9 @@ TRIPLE = b"nvptx64-nvidia-cuda"
 def ptx(text: str, cpu: str = "sm_90", features: str = "+ptx90") -> str:
     """The PTX of a module; a process ends where LLVM cannot select an instruction."""
     llvm = machine.functions()
-    with machine.returned_text() as message:
-        target = llvm.GetTargetFromTriple(TRIPLE, message.pointer)
-    result = llvm.CreateTargetMachine(target, TRIPLE, cpu.encode(), features.encode(), 2, b"", b"", 0, 0, b"")
+    result = llvm.CreateTargetMachine(
+        machine._target(TRIPLE), TRIPLE, cpu.encode(), features.encode(), 2, b"", b"", 0, 0, b""
+    )
     context = llvm.ContextCreate()
     with machine.returned_text() as message:
         module = llvm.ParseAssembly(context, text.encode(), message.pointer)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jitgraph as jg
 import jitgraph.torch as ours
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # of PyTorch, by its forward mode
@@ -112,6 +113,21 @@ def test_transforms_have_the_results_of_pytorch(name: str) -> None:
     result = PROGRAMS[name](ours)
     assert_torch(result)
     same(PROGRAMS[name])
+
+
+@pytest.mark.parametrize("name", ["gradcheck", "gradgradcheck", "grad", "vmap", "jacrev", "jacfwd", "hessian"])
+def test_functions_get_tensors_with_the_names_of_pytorch(name: str) -> None:
+    """Whatever calls them, and from an array of jitgraph's own class, too."""
+
+    def function(x: Any) -> Any:
+        assert type(x) is ours.Tensor
+        return (x.sin() * x / x.numel()).sum()
+
+    if name in ("gradcheck", "gradgradcheck"):
+        x = ours.tensor([1.0, 2.0, 3.0], dtype=ours.float64, requires_grad=True)
+        assert getattr(ours.autograd, name)(function, (x,))
+    else:
+        assert_torch(getattr(ours.func, name)(function)(jg.asarray([1.0, 2.0])))
 
 
 def assert_torch(value: Any) -> None:

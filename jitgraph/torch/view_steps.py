@@ -31,28 +31,27 @@ class ViewStep:
         self.repeats = repeats
 
 
-class Detach(ViewStep):
-    """The step through which no gradient flows: what is written behind it leaves the base's history as it is.
+class _History:
+    """What a detached tensor depends on, once a value with a gradient was written to it; apart from the step.
 
-    A detached tensor may get a history of its own: that of the last value with a gradient that was written to it.
+    The step refers to it alone, so that nothing of a detached tensor waits for the cyclic collector.
     """
 
-    __slots__ = ("_history", "_recorder")
-    is_data = False
+    __slots__ = ("recorder", "value")
 
     def __init__(self) -> None:
-        super().__init__("detach", self._detached, lambda x, new: new)
-        self._history: Any = None
         trace = context.current().trace
-        self._recorder = None if trace is None else weakref.ref(trace)
+        self.recorder = None if trace is None else weakref.ref(trace)
+        self.value: Any = None
 
-    def _detached(self, x: Any) -> Any:
+    def detached(self, x: Any) -> Any:
+        """The tensor behind the step, of the tensor before it."""
         value = stopped(x.value)
-        if self._history is None or self._history.type != value.type:
+        if self.value is None or self.value.type != value.type:
             return wrap(value)
-        history, trace = self._history, context.current().trace
+        history, trace = self.value, context.current().trace
         if trace is not None:
-            if self._recorder is None:
+            if self.recorder is None:
                 raise JitgraphError(
                     "a traced function reads a detached tensor from outside to which a value with a gradient was "
                     "written\n  hint: pass the tensor as an argument"
@@ -60,18 +59,36 @@ class Detach(ViewStep):
             history = trace.own(history)
         return wrap(imports.module("jitgraph.torch.history").with_history_of(history, value))
 
+
+def _replaced(_: Any, new: Any) -> Any:
+    return new
+
+
+class Detach(ViewStep):
+    """The step through which no gradient flows: what is written behind it leaves the base's history as it is.
+
+    A detached tensor may get a history of its own: that of the last value with a gradient that was written to it.
+    """
+
+    __slots__ = ("_history",)
+    is_data = False
+
+    def __init__(self) -> None:
+        self._history = _History()
+        super().__init__("detach", self._history.detached, _replaced)
+
     def depend_on(self, value: Any) -> None:
         """Note that the detached tensor has been given this value, while gradients were recorded."""
         if not value.requires_grad:
-            self._history = None
+            self._history.value = None
             return
-        trace = context.current().trace
-        if (self._recorder and self._recorder()) is not trace:
+        trace, recorder = context.current().trace, self._history.recorder
+        if (recorder and recorder()) is not trace:
             raise JitgraphError(
                 "a value with a gradient is written to a tensor that was detached outside of the traced function or "
                 "staged block\n  hint: call detach() there, or write x = x.detach() + y for a new tensor"
             )
-        self._history = value
+        self._history.value = value
 
 
 class Ungraded(Detach):

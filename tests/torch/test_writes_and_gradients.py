@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import importlib
 import importlib.util
 import math
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -227,3 +229,23 @@ def test_the_copy_of_a_detached_tensor_depends_on_what_is_written_to_it_alone() 
         copied, part = copy.deepcopy((whole, part))
         copied.add_(w)
         assert [t.requires_grad for t in (x, copied, part)] == [False, True, False], torch.__name__
+
+
+def test_detached_tensors_leave_nothing_to_the_cyclic_collector() -> None:
+    x = ours.ones(4, requires_grad=True)
+    views = [x.detach(), x.data, x.detach()[1:]]
+    views[0].add_(1)
+    views[2].copy_(x[1:] * 2)
+    steps = [weakref.ref(view) for view in views]
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(gc.get_objects())
+        for _ in range(100):
+            x.detach().size()
+            x.data.size()
+        assert len(gc.get_objects()) < before + 100
+        views.clear()
+        assert not any(step() for step in steps)
+    finally:
+        gc.enable()

@@ -13,6 +13,7 @@ from jitgraph import fft as fft
 from jitgraph import ir as ir
 from jitgraph import linalg as linalg
 from jitgraph import nn as nn
+from jitgraph import onnx as onnx
 from jitgraph import optim as optim
 from jitgraph import profiler as profiler
 from jitgraph import random as random

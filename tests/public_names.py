@@ -21,7 +21,7 @@ PLANNED = "\n## Planned\n"
 MODULES = (
     *("nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "data", "random", "special", "fft"),
     *("autograd", "cache", "cuda", "debug", "errors", "ir", "linalg", "profiler", "tree"),
-    *("amp", "optim.swa_utils"),
+    *("amp", "onnx", "optim.swa_utils"),
 )
 LOADER = ("load", "Model", "LoadError", "ArgumentError", "JitgraphError")
 

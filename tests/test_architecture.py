@@ -47,7 +47,7 @@ LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
         8,
         r"transforms(\..*)?|autograd(\..*)?|cache|checkpoints|cuda|nn(\..*)?|optim(\..*)?|profiler(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|spectra|linalg(\..*)?|amp",
     ),
-    (9, r"__init__|__main__|standalone(\..*)?|torch(\..*)?|foreign_einops|onnx|cli"),
+    (9, r"__init__|__main__|standalone(\..*)?|torch(\..*)?|foreign_einops|onnx(\..*)?|cli"),
 ]
 HEAVY = {"llvmlite": r"$^", "networkx": r"$^", "numba": r"$^", "pycuda": r"runtime\.cuda\.pycuda_driver"}
 

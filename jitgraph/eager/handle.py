@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, Proto
 from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager.placement import DeviceValue
-from jitgraph.eager.tape import EagerValue, LeafRecord
+from jitgraph.eager.tape import EagerValue, Hooks, LeafRecord
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
@@ -139,7 +139,7 @@ else:
 class ValueHandle(_HandleFields):
     """A place for a value that can be given another: inside a trace the trace keeps both apart."""
 
-    __slots__ = ("__weakref__", "_grad", "_indexed", "_requires_grad", "_value", "_weak")
+    __slots__ = ("__weakref__", "_grad", "_hooks", "_indexed", "_requires_grad", "_value", "_weak")
 
     _is_parameter: ClassVar[bool] = False
 
@@ -165,6 +165,7 @@ class ValueHandle(_HandleFields):
         self._value = value
         self._requires_grad = requires_grad
         self._grad: Any = None
+        self._hooks: Hooks | None = None  # of a leaf (``tensor/gradient_hooks.py``)
         self._indexed = False
         self._weak = False
 

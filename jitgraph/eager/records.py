@@ -28,7 +28,9 @@ class OpRecord(Record):
 
     def __init__(self, op: Op, inputs: tuple[Any, ...], attrs: Attrs, outputs: tuple[Any, ...]) -> None:
         self.order = next(tape.ORDER)  # as in Record.__init__, without a call
+        self.hooks = None
         self.inputs = inputs
+        self.notes = None
         self.outputs = outputs
         self._place = user_location()
         self.op = op

@@ -28,14 +28,25 @@ versions: Any = imports.late(__name__, "jitgraph.eager.versions")  # few program
 # A record holds its inputs and its outputs as values without a record, never those that lead to it, so values and
 # records form no cycle and a tape dies with the last value that needs it.
 
-HOOKS: dict[int, list[tuple[int, Callable[..., Any]]]] = {}
-"""Which functions cotangents pass, by the id of the record or the leaf's handle: each with the output it watches.
+BEFORE, AFTER, ACCUMULATED = -1, -2, -3
+"""What hooks stand for instead of an output (``Hooks``)."""
 
-``BEFORE`` instead of an output is of a function that gets and gives the cotangents of all outputs, ``AFTER`` of one
-that gets those of the inputs, too, and gives them.
-"""
 
-BEFORE, AFTER = -1, -2
+class Hooks:
+    """The functions that cotangents pass at a record or at a leaf's handle, which refers to them.
+
+    An entry is a key, the output that it watches, and the function. ``BEFORE`` instead of an output is of a function
+    that gets and gives the cotangents of all outputs, ``AFTER`` of one that gets those of the inputs, too, and gives
+    them, ``ACCUMULATED`` of one that gets the leaf whose ``.grad`` has changed. ``number`` is another one after each
+    change: a trace contains the hooks of the leaves whose gradients it computes.
+    """
+
+    __slots__ = ("__weakref__", "entries", "number")
+
+    def __init__(self) -> None:
+        self.entries: tuple[tuple[int, int, Callable[..., Any]], ...] = ()
+        self.number = 0
+
 
 ENDINGS: list[Callable[[], None]] = []
 """What is called, once, when the sweep that goes on now has come to its end."""
@@ -46,22 +57,39 @@ LAST_WRITE: Final = [-1]
 """When a tensor that something refers to was last written in place (``versions.py``): newer records read what is."""
 
 
-class Record:
-    """One step of the tape. ``order`` grows with time, so every record is newer than those it depends on."""
+def state_of_hooks(leaf: Any) -> int | None:
+    """What tells the hooks that a leaf has now from those that it had; None for none."""
+    hooks: Hooks | None = leaf._hooks
+    return None if hooks is None else hooks.number
 
-    __slots__ = ("__weakref__", "_place", "inputs", "order", "outputs")
+
+class Record:
+    """One step of the tape. ``order`` grows with time, so every record is newer than those it depends on.
+
+    ``notes`` are what others know of it, by their own keys, or None.
+    """
+
+    __slots__ = ("__weakref__", "_place", "hooks", "inputs", "notes", "order", "outputs")
 
     name: str = "record"
     replays = False  # whether backward differentiates ops of the user's one by one
+    hooks: Hooks | None
     inputs: tuple[Any, ...] | None
+    notes: dict[str, Any] | None
     _place: Place | Location
 
     def __init__(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """``outputs`` are values without a record, or of other kinds than tensors."""
         self.order = next(ORDER)
+        self.hooks = None
         self.inputs = inputs
+        self.notes = None
         self.outputs = outputs
         self._place = user_location()
+
+    def note(self, key: str, value: Any) -> None:
+        """Note something about the record."""
+        self.notes = {**(self.notes or {}), key: value}
 
     @property
     def location(self) -> Location | None:
@@ -110,6 +138,7 @@ class LeafRecord(Record):
     def __init__(self, handle: Any) -> None:
         super().__init__((), ())
         self.handle = weakref.ref(handle)
+        self.hooks = handle._hooks  # which the gradient passes still when the handle is gone
 
     def release(self) -> None:
         """A leaf keeps nothing and may be reached again."""
@@ -178,8 +207,10 @@ def sweep(
             record = heapq.heappop(heap)[1]
             slots = {number: finished(cotangent) for number, cotangent in pending.pop(record).items()}
             is_leaf = record.__class__ is LeafRecord
-            if HOOKS:
-                for output, hook in tuple(HOOKS.get(id(record.handle() if is_leaf else record), ())):  # type: ignore[attr-defined]
+            handle = record.handle() if is_leaf else None  # type: ignore[attr-defined]
+            hooks = record.hooks if handle is None else handle._hooks
+            if hooks is not None:
+                for _, output, hook in hooks.entries:
                     if output == BEFORE:
                         slots = hook(slots)
                     elif output in slots:
@@ -192,14 +223,14 @@ def sweep(
                     if (record, number) in target_keys:
                         gradients[record, number] = cotangent
             if is_leaf or record.order == oldest:
-                unnoted = unnoted or (is_leaf and _is_written(record.handle(), record))  # type: ignore[attr-defined]
+                unnoted = unnoted or (handle is not None and _is_written(handle, record))
                 continue
             if record.order < LAST_WRITE[0]:
                 versions.check(record, visited)
             try:
                 inputs, received = record.live_inputs(), [*map(slots.get, range(len(record.outputs)))]
                 sent = record.backward(received)
-                for output, after in tuple(HOOKS.get(id(record), ())) if HOOKS else ():
+                for _, output, after in () if record.hooks is None else record.hooks.entries:
                     if output == AFTER:
                         sent = after([finished(cotangent) for cotangent in sent], received)
                 accumulate(inputs, sent)
@@ -219,7 +250,7 @@ def sweep(
 
 
 def _is_written(handle: Any, record: Record) -> bool:
-    return handle is not None and handle._api == "torch" and handle._value.record is not record
+    return handle._api == "torch" and handle._value.record is not record
 
 
 def _name(error: AnomalyError, record: Record) -> None:

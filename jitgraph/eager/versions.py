@@ -67,10 +67,11 @@ _contents: Final = _Notes()
 """By values that were overwritten: the ``Contents`` that they were."""
 _followed: Final = _Notes()
 """By tensors with such contents that were not ended by a counted write: the contents, weakly."""
-_results: Final = _Notes()
-"""By records: by the number of a result the contents that it was, or the ``_Part`` of a tensor that it became."""
-_own: Final = _Notes()
-"""By records of ops in place: whether the tensor that was written is the first operand, of which PyTorch has a copy."""
+_RESULTS: Final = "results"
+"""The note of a record: by the number of a result the contents that it was, or the ``_Part`` of a tensor that it
+became. What is written to a view leads back to the record, so the record itself has the note."""
+_OWN: Final = "own"
+"""The note of an op in place that the tensor that was written is the first operand, of which PyTorch has a copy."""
 _parts: Final = _Notes()
 """By values that are parts or forms of another value: a ``_Part``."""
 
@@ -101,10 +102,10 @@ def overwritten(tensor: Any, old: Any, *, counted: bool) -> None:
         _contents.write(old, contents)
     record = old.record
     if record is not None and not isinstance(record, LeafRecord):
-        results = _results.about(record) or {}
+        results = _results_of(record)
         ended = results.get(old.output)
         if not isinstance(ended, Contents) or ended.value is not None:  # else the first counted write stays in mind
-            _results.write(record, {**results, old.output: contents})
+            record.note(_RESULTS, {**results, old.output: contents})
     if counted:
         contents.value = None
         contents.owner = weakref.ref(tensor)
@@ -134,12 +135,17 @@ def _note_own(last: Record, old: Any, oldest: int) -> None:
         record = waiting.pop()
         inputs = record.inputs or ()
         if inputs and (inputs[0] is old or _is_part_of(inputs[0], old)):
-            _own.write(record, True)
+            record.note(_OWN, True)
         for value in inputs:
             before = getattr(value, "record", None)
             if before is not None and before.order > oldest and before not in seen and before._place == last._place:
                 seen.add(before)
                 waiting.append(before)
+
+
+def _results_of(record: Record) -> dict[int, Contents | _Part]:
+    results: dict[int, Contents | _Part] = (record.notes or {}).get(_RESULTS, {})
+    return results
 
 
 def _is_part_of(value: Any, old: Any) -> bool:
@@ -152,7 +158,7 @@ def became_part(value: Any, base: Any, read: Callable[[Any], Any], data: Any) ->
     record = getattr(value, "record", None)
     if record is not None and not isinstance(record, LeafRecord):
         part = _Part(base, read, data, 0 if data is None else data.writes, False)
-        _results.write(record, {**(_results.about(record) or {}), value.output: part})
+        record.note(_RESULTS, {**_results_of(record), value.output: part})
 
 
 def is_followed(tensor: Any) -> bool:
@@ -183,13 +189,13 @@ def check(record: Record, later: Sequence[Record]) -> None:
 
     ``later`` are the records that the sweep has passed.
     """
-    results = _results.about(record) or {}
+    results = _results_of(record)
     if not results and not any(map(_is_touched, record.inputs or ())):
         return
     if record.inputs is None or (saved := record.saved_operands()) is None:
         return
     inputs, outputs = list(record.inputs), list(record.outputs)
-    own = _own.about(record)
+    own = record.notes is not None and _OWN in record.notes
     replaced = False
     for number, value in enumerate(inputs):
         is_saved = number in saved.inputs

@@ -41,9 +41,8 @@ class Context:
 
     ``autocast`` is the 16-bit dtype in which products run (``eager/emitter.py``), ``device`` and ``random`` are the
     default device's name and the handle of the random state where a program set its own. ``sweeping``: a tape is being
-    walked backward just now. ``profile`` is told what runs (``profiler/``). ``hooks`` numbers the state of the hooks
-    that gradients of leaves pass, None for none. ``default_dtype`` is that of Python's floats in PyTorch's API, where a
-    program has set one.
+    walked backward just now. ``profile`` is told what runs (``profiler/``). ``default_dtype`` is that of Python's
+    floats in PyTorch's API, where a program has set one.
     """
 
     emitter: Emitter = _NoEmitter()
@@ -56,14 +55,13 @@ class Context:
     random: Any = None
     sweeping: bool = False
     profile: Any = None
-    hooks: int | None = None
     default_dtype: Any = None
 
     @property
     def fingerprint(self) -> tuple[Any, ...]:
         """What of the context changes the code that a trace gives: part of every specialisation key."""
         random = id(self.random) if self.random else None
-        return (self.grad_enabled, self.anomaly, self.autocast, self.device, random, self.hooks, self.default_dtype)
+        return (self.grad_enabled, self.anomaly, self.autocast, self.device, random, self.default_dtype)
 
 
 OUTERMOST: Final = [Context()]
@@ -82,32 +80,24 @@ def begin(context: Context) -> None:
     OUTERMOST[0] = context
 
 
-_EVERYWHERE: Final = ("hooks", "default_dtype")
-"""The fields that no block changes, but a call for all that follows."""
+_by_default_dtype: Final[dict[Any, Context]] = {}
 
 
-_without_hooks: Final[dict[Any, Context]] = {}  # by the default dtype
+def set_everywhere(*, default_dtype: Any) -> None:
+    """Change the field that no block changes, here and outside of ``using``; blocks that are open here end with it.
 
-
-def set_everywhere(**changes: Any) -> None:
-    """Change fields of ``_EVERYWHERE``, here and outside of ``using``; blocks that are open here end with them.
-
-    Without hooks the context is the one that it was before there were some, which calls know.
+    With a default dtype that was in force before the context is the one of then, which calls know.
     """
-    if OUTERMOST[0].hooks is None:
-        _without_hooks[OUTERMOST[0].default_dtype] = OUTERMOST[0]
-    changed = replace(OUTERMOST[0], **changes)
-    begin(changed if changed.hooks is not None else _without_hooks.get(changed.default_dtype, changed))
+    _by_default_dtype[OUTERMOST[0].default_dtype] = OUTERMOST[0]
+    begin(_by_default_dtype.get(default_dtype) or replace(OUTERMOST[0], default_dtype=default_dtype))
     _renew()
 
 
 def _renew() -> None:
-    """Let a context inside of ``using`` have the fields that were changed everywhere."""
+    """Let a context inside of ``using`` have the field that was changed everywhere."""
     inside = _current.get(None)
-    if inside is not None and not (
-        inside.hooks is OUTERMOST[0].hooks and inside.default_dtype is OUTERMOST[0].default_dtype
-    ):
-        _current.set(_settled(replace(inside, **{name: getattr(OUTERMOST[0], name) for name in _EVERYWHERE})))
+    if inside is not None and inside.default_dtype is not OUTERMOST[0].default_dtype:
+        _current.set(_settled(replace(inside, default_dtype=OUTERMOST[0].default_dtype)))
 
 
 def _settled(context: Context) -> Context:

@@ -84,7 +84,8 @@ OP_FORM: Final = "<BBHHxxiiqqqq"
 OP_BYTES: Final = 48
 
 OPS: Final = (
-    "end", "tensor", "array", "float", "type", "version", "constant", "field", "field_or_none", "attribute",
+    "end", "tensor", "unhooked_tensor", "array", "float", "type", "version", "constant", "field", "field_or_none",
+    "attribute",
     "unset_attribute", "shared_keys", "dictionary", "entry", "absent", "length", "keys", "item", "elements", "equal",
     "float_bits", "same", "distinct", "is_tensor", "context", "argument_count", "number", "operand", "value", "whole",
     "view_offset",
@@ -125,7 +126,7 @@ RUNTIME_FUNCTIONS: Final = (
     "PyLong_FromLong", "PyLong_AsLongLongAndOverflow", "PyEval_SaveThread", "PyEval_RestoreThread", "aligned_alloc",
     "free",
 )  # fmt: skip
-HANDLE_SLOTS: Final = {"_grad": 24, "_indexed": 32, "_requires_grad": 40, "_value": 48, "_weak": 56}
+HANDLE_SLOTS: Final = {"_grad": 24, "_hooks": 32, "_indexed": 40, "_requires_grad": 48, "_value": 56, "_weak": 64}
 VALUE_SLOTS: Final = {"_array": 40, "access": 48, "_type": 56, "base": 64, "native": 72, "output": 80, "record": 88}
 """Where CPython puts the slots of tensors (``eager/handle.py``) and of their values (``eager/tape.py``)."""
 RUNTIME: Final = _words(

@@ -12,12 +12,12 @@ from jitgraph.eager import tape
 from jitgraph.eager.handle import Api, ValueHandle, class_of_tensors
 from jitgraph.errors import JitgraphError, ShapeError, TraceError
 from jitgraph.ir import context
-from jitgraph.tensor import gradients
+from jitgraph.runtime import forks
 from jitgraph.tensor.tensor import Tensor
 
 Hook = Callable[[Any], Any]
-_STATES = itertools.count(1)
-_leaf_hooks: set[int] = set()  # the ids of the entries of leaves, which traces that are recorded now contain
+_NUMBERS = itertools.count(1)
+_CHANGING = forks.lock()
 
 
 class HookHandle:
@@ -55,9 +55,8 @@ def registered(x: Tensor, hook: Hook) -> HookHandle:
         one = ops.full_like(1.0, value) if not dtypes.is_complex(value.dtype) else None
         x._rebind((x * 1.0).value if one is None else ops.mul(value, one))
         value = x.value
-    api = x._api  # the hook lives as long as x, and x shall not live as long as the hook
-    entry = value.output, lambda ct: changed(hook, ct, api)
-    return entered(tape.HOOKS, x if is_leaf else value.record, entry, is_leaf)
+    api = x._api
+    return entered(x if is_leaf else value.record, value.output, lambda ct: changed(hook, ct, api))
 
 
 def registered_after(x: Tensor, hook: Callable[[Any], Any]) -> HookHandle:
@@ -69,44 +68,52 @@ def registered_after(x: Tensor, hook: Callable[[Any], Any]) -> HookHandle:
         raise JitgraphError("a hook after the accumulation of .grad is for leaves that require a gradient")
     if context.current().trace is not None:
         raise TraceError("a hook of .grad is registered in a trace", hint="register it before the traced function runs")
-    return entered(gradients.AFTER, x, hook, True)
+    return entered(x, tape.ACCUMULATED, hook)
 
 
-def entered(table: dict[int, list[Any]], watched: Any, entry: Any, is_leaf: bool) -> HookHandle:
-    """The handle of an entry that ``table`` has for an object from now on, until the object goes."""
-    key = id(watched)
-    if key not in table:
-        table[key] = []
-        weakref.finalize(watched, _forget, table, key).atexit = False
-    entries = table[key]
-    entries.append(entry)
-    if is_leaf:
-        _leaf_hooks.add(id(entry))
-        _tell_traces()
+def entered(owner: Any, when: int, hook: Callable[..., Any]) -> HookHandle:
+    """The handle of a hook that ``owner``, a leaf or a record of the tape, has from now on (``tape.Hooks``).
+
+    The owner alone refers to the hook, which may refer to the owner: the collector sees that circle.
+    """
+    key = next(_NUMBERS)
+    with _CHANGING:
+        hooks = _hooks_of(owner)
+        _change(hooks, lambda entries: (*entries, (key, when, hook)))
+        if isinstance(owner, ValueHandle):
+            owner._hooks = hooks
+    reference, leaf = weakref.ref(hooks), weakref.ref(owner)
 
     def remove() -> None:
-        if entry in entries:
-            entries.remove(entry)
-        if id(entry) in _leaf_hooks:
-            _leaf_hooks.discard(id(entry))
-            _tell_traces()
+        hooks = reference()
+        if hooks is not None:
+            with _CHANGING:
+                _change(hooks, lambda entries: tuple([entry for entry in entries if entry[0] != key]))
+                handle = leaf()
+                if isinstance(handle, ValueHandle) and handle._hooks is hooks and not hooks.entries:
+                    handle._hooks = None  # as traces expect that were recorded before
 
     return HookHandle(remove)
 
 
-def _forget(table: dict[int, list[Any]], key: int) -> None:
-    """Drop the hooks of what is gone; when no leaf has any left, traces may be stored again.
+def _hooks_of(owner: Any) -> tape.Hooks:
+    """The hooks of a leaf or a record; those of a leaf are its record's, too."""
+    is_leaf = isinstance(owner, ValueHandle)
+    record = owner.value.record if is_leaf else owner
+    hooks = (owner._hooks if is_leaf else None) or record.hooks or tape.Hooks()
+    record.hooks = hooks
+    return hooks
 
-    In a recording, which goes by the context that it began under, that waits for the next change.
-    """
-    _leaf_hooks.difference_update(map(id, table.pop(key, ())))
-    if not _leaf_hooks and context.OUTERMOST[0].hooks is not None and context.current().trace is None:
-        _tell_traces()
 
-
-def _tell_traces() -> None:
-    """A trace contains the hooks of the leaves at its recording: with others it is recorded anew."""
-    context.set_everywhere(hooks=next(_STATES) if _leaf_hooks else None)
+def _change(hooks: tape.Hooks, change: Callable[[Any], Any]) -> None:
+    """Change the entries; a hook that ends meanwhile may have ``remove()`` called."""
+    while True:
+        before = hooks.entries
+        after = change(before)
+        if hooks.entries is before:
+            hooks.entries = after
+            hooks.number = next(_NUMBERS)
+            return
 
 
 def changed(hook: Hook, ct: Any, api: Api) -> Any:

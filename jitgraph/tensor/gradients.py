@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from jitgraph.dtypes import is_complex
 from jitgraph.eager import placement, tape
@@ -14,9 +13,6 @@ from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import lifting
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.reading import ReadableHandle
-
-AFTER: Final[dict[int, list[Callable[[Any], Any]]]] = {}
-"""What is called when the ``.grad`` of a leaf has been accumulated, by the id of the leaf."""
 
 
 def cotangent(tensor: ReadableHandle, gradient: TensorLike | None) -> Any:
@@ -64,8 +60,10 @@ def leaf_gradients(
 
 def notify(leaf: Any) -> None:
     """Call what waits for the ``.grad`` of a leaf, which has just been accumulated."""
-    for hook in tuple(AFTER.get(id(leaf), ())):
-        hook(leaf)
+    if leaf._hooks is not None:
+        for _, when, hook in leaf._hooks.entries:
+            if when == tape.ACCUMULATED:
+                hook(leaf)
 
 
 def accumulated(gradient: Any, fresh: Any) -> Any:

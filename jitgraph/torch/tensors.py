@@ -393,7 +393,7 @@ class Tensor(jg.Tensor):
 
     def _row(self, i: Any, row: Any) -> Tensor:
         view = indexed(self, i)
-        element: Row = object.__new__(Row)
+        element: Row = _new_view(Row)
         element._become(view.base, view.steps, view._layout)
         element.brought = row
         return element
@@ -617,7 +617,7 @@ class View(Tensor):
         if not self.is_leaf or not self.base.is_leaf:
             copied = Tensor.__deepcopy__(self if not self.is_leaf else Tensor._of(stopped(self.value)), memo)
         else:
-            copied = object.__new__(View)
+            copied = _new_view()
             copied._become(deepcopy(self.base, memo), of_copy(self.steps), self.storage_layout)
             copied._requires_grad = self._requires_grad
         memo[id(self)] = copied
@@ -671,6 +671,13 @@ class Row(View):
         return self.brought.value
 
 
+def _new_view(kind: type[View] = View) -> Any:
+    """A view that is yet of nothing."""
+    view = object.__new__(kind)
+    view._hooks = None
+    return view
+
+
 def _write_data(base: Tensor, value: Any, data: DataStep | None, step: Detach, own: Any) -> None:
     """Give ``base`` other elements without a change of its history, and of its version where it is by ``.data``.
 
@@ -689,7 +696,7 @@ def _write_data(base: Tensor, value: Any, data: DataStep | None, step: Detach, o
 
 def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
     """The view of a tensor by a step, with this layout in its storage; detached where no gradient is recorded."""
-    view: View = object.__new__(View)
+    view: View = _new_view()
     base, before = (x.base, x.steps) if isinstance(x, View) else (x, ())
     if before and (trace := context.current().trace) is not None:
         if trace.outermost.is_argument_or_gradient(x):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
+import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +14,6 @@ from typing import Any
 import pytest
 
 import jitgraph as jg
-from jitgraph.eager import tape
-from jitgraph.ir import context
 
 each_mode = pytest.mark.parametrize("mode", [lambda f: f, jg.trace], ids=["eager", "traced"])
 Mode = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -114,12 +116,25 @@ def test_warm_calls_and_files_of_traces_know_of_hooks(tmp_path: Path, monkeypatc
         for _ in range(3):
             assert gradient() == [30.0, 30.0]
             doubled(x)
-        assert doubled.cache_info().misses == 2
         with jg.no_grad(), jg.enable_grad():
             second = a.register_hook(lambda g: g + 1)
         assert gradient() == [31.0, 31.0]
     second.remove()
     assert gradient() == [3.0, 3.0]
+    assert doubled.cache_info().misses == 1 and doubled.native.hits > 0, "no tensor of it has a hook"
+    recorded = step.cache_info().misses
+    assert gradient() == [3.0, 3.0] and step.cache_info().misses == recorded, "the trace of before is there"
+    a.register_hook(lambda g: g * 2)
+    before = step.native.hits
+    assert [gradient() for _ in range(4)] == [[6.0, 6.0]] * 4 and step.native.hits > before
+
+
+def test_a_trace_without_a_gradient_serves_leaves_with_hooks() -> None:
+    a, forward = leaf(), jg.trace(lambda a: (a * 3).sum())
+    forward(a).backward()
+    a.register_hook(lambda g: g * 10)
+    forward(a).backward()
+    assert forward.cache_info().misses == 1 and a.grad is not None and a.grad.tolist() == [33.0, 33.0]
 
 
 def test_hooks_see_gradients_of_higher_order_and_go_with_their_tensors() -> None:
@@ -130,9 +145,6 @@ def test_hooks_see_gradients_of_higher_order_and_go_with_their_tensors() -> None
     (first,) = jg.autograd.grad((y * y).sum(), a, create_graph=True)
     first.sum().backward()
     assert seen[0] == [18.0] and a.grad is not None and a.grad.tolist() == [108.0]
-    del a, y, first
-    gc.collect()
-    assert not tape.HOOKS
 
 
 def test_mistakes_are_refused() -> None:
@@ -157,17 +169,121 @@ def test_mistakes_are_refused() -> None:
         late(leaf())
 
 
-def test_hooks_of_a_leaf_that_is_gone_are_no_part_of_the_context() -> None:
-    """Else no trace of the process would be stored any more."""
-    leaf, other = jg.asarray([1.0, 2.0], requires_grad=True), jg.asarray([3.0], requires_grad=True)
-    before = context.current().hooks
-    leaf.register_hook(lambda gradient: gradient * 2)
-    other.register_hook(lambda gradient: gradient)
-    number = context.current().hooks
-    assert number is not None and number != before
-    del leaf
+# what gives a tensor a hook that refers to the tensor itself
+SELF_REFERRING: dict[str, Callable[[Any], Any]] = {
+    "leaf": lambda a: (a, a.register_hook(lambda g: g * (a is not None))),
+    "parameter": lambda a: (p := jg.nn.Parameter(a.detach()), p.register_hook(lambda g: p.detach())),
+    "result": lambda a: (y := a * 2, y.register_hook(lambda g: y.detach())),
+    "removed and registered": lambda a: (
+        a.register_hook(lambda g: g).remove(),
+        a.register_hook(lambda g: a.detach()),
+        a,
+    )[1:][::-1],
+}
+
+
+@pytest.mark.parametrize("name", SELF_REFERRING)
+def test_a_hook_that_refers_to_its_tensor_keeps_nothing_alive(name: str) -> None:
+    def program() -> tuple[Any, Any]:
+        watched, handle = SELF_REFERRING[name](leaf())
+        watched.sum().backward()
+        return weakref.ref(watched), handle
+
+    gone, handle = program()
     gc.collect()
-    assert context.current().hooks == number, "the other one has its hook"
-    del other
-    gc.collect()
-    assert context.current().hooks is None
+    assert gone() is None
+    handle.remove()  # of what is gone
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_hooks_end_with_their_tensor(native: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_DISPATCH", native)
+    double = jg.trace(lambda x: x * 2)
+    for _ in range(3):
+        double(jg.ones(2))
+
+    def hook(g: Any) -> None:
+        return None
+
+    a = double(jg.ones(2)).requires_grad_()
+    a.register_hook(lambda g, hook=hook: hook(g))
+    (a * 2).sum().backward()
+    gone, hook = weakref.ref(hook), None  # type: ignore[assignment]
+    assert gone() is not None
+    del a
+    assert gone() is None, "without the collector"
+
+
+def test_a_leaf_passes_hooks_as_long_as_a_result_needs_it() -> None:
+    seen: list[Any] = []
+
+    def result() -> Any:
+        a = leaf()
+        a.register_hook(lambda g: seen.append(g.tolist()))
+        return (a * 3).sum()
+
+    result().backward()
+    assert seen == [[3.0, 3.0]]
+
+
+def test_hooks_come_and_go_while_they_run() -> None:
+    a, seen = leaf(), []
+
+    def first(g: Any) -> None:
+        seen.append("first")
+        handles.pop().remove()
+        a.register_hook(lambda g: seen.append("second"))
+
+    handles = [a.register_hook(first)]
+    for _ in range(2):
+        (a * 3).sum().backward()
+    assert seen == ["first", "second"]
+
+
+def test_a_trace_that_removes_a_hook_is_not_that_of_calls_without_it() -> None:
+    a = leaf()
+
+    @jg.trace
+    def step(a: Any) -> None:
+        (a * 3).sum().backward()
+
+    def once(g: Any) -> Any:
+        handle.remove()
+        return g * 10
+
+    handle = a.register_hook(once)
+    with pytest.warns(RuntimeWarning, match="the hooks of a"):
+        step(a)
+    step(a)
+    assert a.grad is not None and a.grad.tolist() == [33.0, 33.0]
+
+
+def test_copies_have_no_hooks() -> None:
+    a, seen = leaf(), []
+    a.register_hook(seen.append)
+    for copied in (copy.deepcopy(a), copy.copy(a).detach().requires_grad_(), pickle.loads(pickle.dumps(a))):
+        (copied * 2).sum().backward()
+        assert copied.grad is not None and not seen
+    a.requires_grad_(False)
+    a.requires_grad_()
+    (a * 2).sum().backward()
+    assert len(seen) == 1
+
+
+def test_threads_register_and_remove_at_once() -> None:
+    a, calls = leaf(), []
+
+    def work() -> None:
+        for _ in range(200):
+            a.register_hook(lambda g: calls.append(1)).remove()
+        a.register_hook(lambda g: calls.append(2))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        (a * 2).sum().backward()
+        thread.join()
+    calls.clear()
+    (a * 2).sum().backward()
+    assert calls == [2] * 4

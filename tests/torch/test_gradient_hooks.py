@@ -28,7 +28,8 @@ def trained(layer: Any, compiled: bool) -> list[Any]:
         optimizers[parameter].step()
         optimizers[parameter].zero_grad()
 
-    handles = [parameter.register_post_accumulate_grad_hook(hook) for parameter in layer.parameters()]
+    for parameter in layer.parameters():
+        parameter.register_post_accumulate_grad_hook(hook)
 
     def step(x: Any) -> Any:
         loss = layer(x).sum()
@@ -39,8 +40,6 @@ def trained(layer: Any, compiled: bool) -> list[Any]:
     for _ in range(2):
         function(torch.ones(4, 2))
     assert all(parameter.grad is None for parameter in layer.parameters())
-    for handle in handles:  # a hook refers to the parameters, which it would keep alive
-        handle.remove()
     return [parameter.tolist() for parameter in layer.parameters()]
 
 
@@ -87,6 +86,33 @@ def test_a_tensor_with_hooks_goes_when_its_last_user_does() -> None:
     del w
     gc.collect()
     assert gone() is None
+
+
+# what attaches to a tensor, or to the node of a result, what refers to it
+CIRCLES: dict[str, Any] = {
+    "accumulation": lambda w, y: w.register_post_accumulate_grad_hook(lambda x: w.detach()),
+    "leaf": lambda w, y: w.register_hook(lambda g: w.grad),
+    "view": lambda w, y: (v := y[1:], v.register_hook(lambda g: v.detach())),
+    "node": lambda w, y: y.grad_fn.register_hook(lambda inputs, outputs: None if y is not None else inputs),
+    "node before": lambda w, y: y.grad_fn.register_prehook(lambda outputs: (y.detach(),)),
+    "metadata": lambda w, y: y.grad_fn.metadata.update(result=y),
+    "retained": lambda w, y: (y.retain_grad(), y.register_hook(lambda g: y.detach())),
+    "several": lambda w, y: torch.autograd.graph.register_multi_grad_hook((w, y), lambda gradients: [w, y]),
+}
+
+
+@pytest.mark.parametrize("name", CIRCLES)
+def test_what_refers_to_its_own_tensor_goes_with_it(name: str) -> None:
+    def program() -> Any:
+        w = torch.ones(3, requires_grad=True)
+        y = w * 2
+        CIRCLES[name](w, y)
+        y.sum().backward()
+        return weakref.ref(w), weakref.ref(y)
+
+    references = program()
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
 
 
 def test_nodes_are_walked_to_the_leaves() -> None:

@@ -6,6 +6,7 @@ import gc
 import importlib
 import importlib.util
 import inspect
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -367,7 +368,7 @@ def test_notes_end_with_the_values_that_they_are_about() -> None:
         with ours.no_grad():
             w.add_(1)
 
-    tables = versions._contents, versions._followed, versions._results, versions._parts, versions._own
+    tables = versions._contents, versions._followed, versions._parts
     program()
     gc.collect()
     before = list(map(len, tables))
@@ -375,3 +376,19 @@ def test_notes_end_with_the_values_that_they_are_about() -> None:
         program()
     gc.collect()
     assert list(map(len, tables)) == before
+
+
+@pytest.mark.parametrize("write", ["mul_", "neg_"])
+def test_the_tape_of_a_view_that_is_written_goes(write: str) -> None:
+    def program() -> Any:
+        x = ours.ones(3, requires_grad=True) * 1
+        view = x[:2]
+        getattr(view, write)(*([2] if write == "mul_" else []))
+        references = weakref.ref(x.grad_fn._record), weakref.ref(view.value.record)
+        x.mul_(3)
+        x.data.add_(1)
+        return references
+
+    references = program()
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]

@@ -58,7 +58,8 @@ def CACHED(n: int) -> list[int]:  # noqa: N802 - a constant of the cases, as the
 
 
 INNER, PARTIAL, OBJECT = outer(), functools.partial(outer, 1, k=2), Plain()
-HANDLE = jg.asarray([1.0]).requires_grad_()
+HANDLE, HOOKED = jg.asarray([1.0]).requires_grad_(), jg.asarray([1.0]).requires_grad_()
+HOOKED.register_hook(lambda gradient: gradient)
 
 CASES: list[tuple[StepKind, Any, Any, Any, str]] = [
     ("attribute", OBJECT, "n", 1, "o.n"),
@@ -91,6 +92,8 @@ CASES: list[tuple[StepKind, Any, Any, Any, str]] = [
     ("value", HANDLE, None, HANDLE._value, "o"),
     ("grad", HANDLE, None, None, "o.grad"),
     ("requires_grad", HANDLE, None, True, "o.requires_grad"),
+    ("hooks", HANDLE, None, None, "the state of the hooks of o"),
+    ("hooks", HOOKED, None, HOOKED._hooks.number, "the state of the hooks of o"),  # type: ignore[union-attr]
 ]
 
 

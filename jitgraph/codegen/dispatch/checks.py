@@ -83,6 +83,13 @@ class Operands(OpWriter):
         code.need(code.compare("eq", "i1", code.either(requires_grad, recorded), expected), "fail")
         self._memory(value)
 
+    def op_unhooked_tensor(self) -> None:
+        """As ``tensor``, of one whose gradient passes no hooks."""
+        code = self.code
+        hooks = code.load("ptr", self._source(), layout.HANDLE_SLOTS["_hooks"])
+        code.need(code.is_same(hooks, code.word("None")), "fail")
+        code.jump("op_tensor")
+
     def op_value(self) -> None:
         """An eager value of the type ``a``, as itself."""
         value = self._source()

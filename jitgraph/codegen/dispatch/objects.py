@@ -170,8 +170,8 @@ def _new_handle(module: LlvmModule) -> None:
     code.need(code.differs(obj), "none")
     flags = {name: code.load("ptr", handle, layout.HANDLE[name]) for name in ("requires_grad", "weak", "indexed")}
     none = code.word("None")
-    slots = {"_value": none, "_grad": none, "_indexed": flags["indexed"], "_requires_grad": flags["requires_grad"],
-             "_weak": flags["weak"]}  # fmt: skip
+    slots = {"_value": none, "_grad": none, "_hooks": none, "_indexed": flags["indexed"],
+             "_requires_grad": flags["requires_grad"], "_weak": flags["weak"]}  # fmt: skip
     _fill(code, obj, layout.HANDLE_SLOTS, slots)
     code.store("ptr", NULL, obj, code.word("handle_weak_references", "i64"))
     kind = code.load("ptr", handle, layout.HANDLE["kind"])

@@ -29,6 +29,7 @@ class Program:
         self._constants: dict[int, int] = {}
         self._versions: set[int] = set()
         self._types: set[tuple[int, int]] = set()
+        self._tensors: dict[int, int] = {}  # registers of which is checked that they hold tensors: by which op
 
     def refer(self, obj: Any) -> int:
         """The address of an object, which lives as long as the table."""
@@ -69,6 +70,25 @@ class Program:
         if (register, id(kind)) not in self._types:
             self._types.add((register, id(kind)))
             self.op("type", register, a=self.refer(kind))
+
+    def require_tensor(self, register: int) -> None:
+        """What a register holds is a tensor."""
+        if register not in self._tensors:
+            self._tensors[register] = len(self.ops)
+            self.op("is_tensor", register)
+
+    def tensor(self, register: int, operand: int, **fields: int) -> None:
+        """Write the op that finds the memory of a tensor, which it checks to be one."""
+        self._tensors[register] = len(self.ops)
+        self.op("tensor", register, operand, **fields)
+
+    def forbid_hooks(self, register: int) -> bool:
+        """Let the op that found the memory of a tensor see that it has no hooks, too; False where there is none."""
+        number = self._tensors.get(register)
+        if number is None or self.ops[number][0] not in (_NUMBERS["tensor"], _NUMBERS["unhooked_tensor"]):
+            return False
+        self.ops[number] = bytes([_NUMBERS["unhooked_tensor"]]) + self.ops[number][1:]
+        return True
 
     def require_version(self, kind: type) -> None:
         """A class is as it is now, its bases included."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any, Final, NamedTuple, NoReturn
-from weakref import WeakKeyDictionary
 
 from jitgraph.eager import tape
 from jitgraph.ir import context
@@ -58,7 +57,9 @@ class Node:
     @property
     def metadata(self) -> dict[Any, Any]:
         """A dict for the user's own notes."""
-        return _METADATA.setdefault(self._record, {})
+        if "metadata" not in (self._record.notes or {}):
+            self._record.note("metadata", {})
+        return self._record.notes["metadata"]  # type: ignore[index, no-any-return]
 
     def register_hook(self, fn: Callable[[Any, Any], Any]) -> Any:
         """Call ``fn(grad_inputs, grad_outputs)`` when the node's gradient is known; what it gives replaces the inputs'.
@@ -84,7 +85,7 @@ class Node:
         return self._entered(tape.BEFORE, before)
 
     def _entered(self, when: int, hook: Callable[..., Any]) -> Any:
-        return gradient_hooks.entered(tape.HOOKS, self._record, (when, hook), False)
+        return gradient_hooks.entered(self._record, when, hook)
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self._record):#x}>"
@@ -114,9 +115,6 @@ class AccumulateGrad(Node):
             "the node of a leaf has no hook of its own: variable.register_hook(f) sees its gradient, and "
             "variable.register_post_accumulate_grad_hook(f) its .grad"
         )
-
-
-_METADATA: Final[WeakKeyDictionary[tape.Record, dict[Any, Any]]] = WeakKeyDictionary()
 
 
 @cache

@@ -379,8 +379,6 @@ def _unfit(call: NewCall) -> str:
 def _key(call: NewCall) -> str:
     """What all calls that one trace may serve have in common; NotStorableError where no text tells it."""
     function, ambient = call.function, call.ambient
-    if ambient.hooks is not None:
-        raise NotStorableError("as gradients of leaves pass hooks")
     code = getattr(function, "__code__", None)
     names = (
         call.name,

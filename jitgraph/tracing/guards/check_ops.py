@@ -261,7 +261,7 @@ def is_tensor() -> CheckOp:
     return CheckOp(
         "isinstance({x}, Tensor)",
         {},
-        lambda checker, at: checker.program.op("is_tensor", checker.handle(at)),
+        lambda checker, at: checker.program.require_tensor(checker.handle(at)),
     )
 
 
@@ -326,8 +326,8 @@ def tensor_layout(
         if not isinstance(value, EagerValue):
             checker.decline(at, "is in use")
         refer = checker.program.refer
-        checker.program.op(
-            "tensor", register, operand, flags=int(requires_grad) + 2 * bool(api),
+        checker.program.tensor(
+            register, operand, flags=int(requires_grad) + 2 * bool(api),
             a=refer(native_type(dtype, tuple(value.shape))),
             b=checker.words(value.shape), offset=len(value.shape), expected=refer(dtype),
         )  # fmt: skip

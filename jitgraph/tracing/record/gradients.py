@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitgraph import dtypes, ops
 from jitgraph.eager.handle import class_of_tensors
-from jitgraph.eager.tape import HOOKS
+from jitgraph.eager.tape import ACCUMULATED
 from jitgraph.errors import DTypeError, JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Node, Value
@@ -106,8 +106,11 @@ class Gradients:
 
     def _behind_hooks(self, ir: Value, gradient: Any) -> Any:
         """The gradient of a leaf behind the hooks that its handle had before the trace and has here."""
-        if ir in self.leaves and (HOOKS or self._hooks):
-            hooks = [function for _, function in HOOKS.get(id(self.leaves[ir]), ())]
+        if ir in self.leaves:
+            handle = self.leaves[ir]
+            self._recorder.note_hooks(handle)
+            entries = () if handle._hooks is None else handle._hooks.entries
+            hooks = [function for _, when, function in entries if when != ACCUMULATED]
             for hook in (*hooks, *self._hooks.get(ir, ())):
                 gradient = hook(gradient)
         return gradient

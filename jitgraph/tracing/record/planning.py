@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import dtypes, tree
 from jitgraph.eager.placement import DeviceValue
+from jitgraph.eager.tape import state_of_hooks
 from jitgraph.errors import DeviceError, TraceError
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType
@@ -152,6 +153,7 @@ class Planning:
         for slot, grad in present:
             predicate = self.objects.same(None) if grad is None else Same(sources[grad])
             guards.append(Guard(sources[slot].then("grad"), predicate))
+        guards += self._of_hooks(sources)
         guards += [Guard(tied, Same(source)) for tied, source in ties.items()]
         guards += self._partition(sources)
         if rebound:
@@ -308,6 +310,18 @@ class Planning:
                     handle.source,
                     Layout("tensor", handle.type.dtype, shape, handle.requires_grad, handle.device, handle.api),
                 )
+
+    def _of_hooks(self, sources: Sequence[Source]) -> Iterator[Guard]:
+        """The hooks of leaves from outside, which the graph contains."""
+        for handle, hooks, location in self.trace.hooked.values():
+            slot = self.trace.known_slot(handle)
+            if slot is None:
+                continue
+            if hooks == state_of_hooks(handle):
+                yield Guard(sources[slot].then("hooks"), self.objects.value(hooks))
+            elif self.capture is not None:
+                what = f"the hooks of {self.trace.slots[slot].text}, which the function changes"
+                self.capture.limits.cannot_guard(what, location)
 
     def _ties(self, sources: Sequence[Source]) -> dict[Source, Source]:
         """Further places where handles stood, each with the source of the handle."""

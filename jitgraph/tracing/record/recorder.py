@@ -356,6 +356,11 @@ class Recorder:
         if self.parent is not None:
             self.parent.require_recording(why, location)
 
+    def note_hooks(self, handle: Tensor) -> None:
+        """Let the trace serve calls alone in which this leaf has the hooks that it has now: the graph contains them."""
+        if self.parent is not None:
+            self.parent.note_hooks(handle)
+
     def require_device(self, device: str) -> None:
         """Let the graph run on a device; DeviceError where it is to run on another GPU, or a copy would be needed."""
         if self.parent is not None:

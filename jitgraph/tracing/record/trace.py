@@ -10,7 +10,7 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.eager.placement import DeviceValue
-from jitgraph.eager.tape import EagerValue
+from jitgraph.eager.tape import EagerValue, state_of_hooks
 from jitgraph.errors import TraceError
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
@@ -76,6 +76,7 @@ class Trace(Recorder):
         self._grad_owner: dict[int, int] = {}  # id of a grad handle -> slot of its owner
         self._borrowed: dict[int, Tensor] = {}
         self.log = capture.effects.log if capture is not None else UndoLog()
+        self.hooked: dict[int, tuple[Tensor, int | None, Location | None]] = {}  # leaves whose hooks it has
         self.flags: dict[int, UndoEntry] = {}  # of handles whose requires_grad was changed
         self.arrays: dict[int, tuple[Any, TracedValue]] = {}
         self._floats: dict[int, Tensor] = {}  # by the leaf of the arguments
@@ -267,6 +268,14 @@ class Trace(Recorder):
         if handle._grad is not None:
             self._grad_owner[id(handle._grad)] = slot
         return handle._grad
+
+    def note_hooks(self, handle: Tensor) -> None:
+        if id(handle) not in self.hooked:
+            hooks = state_of_hooks(handle)
+            location = None if hooks is None else Location.of_user()
+            self.hooked[id(handle)] = handle, hooks, location
+            if location is not None:
+                self.require_recording("the hooks of a gradient", location)
 
     def write_grad(self, handle: Tensor, grad: Tensor | None) -> None:
         """Set ``.grad`` in the shadow."""

@@ -35,6 +35,8 @@ BOUND = {  # program -> what the log says
     "code made of text": ("def program(x):\n    return x * eval('2')", "eval"),
     "a stream of its own": ("G = jg.random.Generator(1)\ndef program(x):\n    return x + jg.random.uniform((2,), "
                             "generator=G)", "Generator|Tensor"),
+    "the hook of a gradient": ("W = jg.ones(2, requires_grad=True)\nW.register_hook(lambda g: g * 2)\n"
+                               "def program(x):\n    (W * x).sum().backward()\n    return W.grad * 1", "hooks"),
 }  # fmt: skip
 
 Log = Callable[[], str]
@@ -62,6 +64,17 @@ def test_what_rests_on_one_process_is_not_kept(what: str, folder: Path, log: Log
         assert not result.found
         said = next(line for line in log().splitlines() if "not kept" in line)
         assert any(word in said for word in why.split("|")), said
+
+
+def test_hooks_of_other_tensors_keep_no_trace_from_the_disk(folder: Path) -> None:
+    text = "W = jg.ones(2, requires_grad=True)\ndef program(x):\n    (W * x).sum().backward()\n    return W.grad * 1\n"
+    other = jg.ones(2, requires_grad=True)
+    other.register_hook(lambda gradient: gradient * 2)
+    files = {"main": HEAD + text}
+    first, second = outcome(folder, files), outcome(folder, files)
+    assert second.found and second.result == first.result
+    hooked = {"main": files["main"].replace("\ndef program", "\nW.register_hook(lambda g: g * 10)\ndef program")}
+    assert outcome(folder, hooked).result == ("float32", [value * 10 for value in first.result[1]])
 
 
 def test_what_cannot_be_guarded_is_not_kept(folder: Path, log: Log) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from jitgraph.eager.dispatch.program import Program, Unsupported
 from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.tape import Hooks
 from jitgraph.runtime.cpython import layout as cpython
 from jitgraph.runtime.cpython.attributes import entry_of, has_generic_lookup, slot_of
 from jitgraph.runtime.cpython.native_fields import is_object_or_none, is_object_slot, slot_offset
@@ -22,7 +23,7 @@ _FIELDS: Final = {
     "defaults": (types.FunctionType, "field_or_none", cpython.FUNCTION_DEFAULTS),
     "kwdefaults": (types.FunctionType, "field_or_none", cpython.FUNCTION_KWDEFAULTS),
 }
-_HANDLE_SLOTS: Final = {"value": "_value", "grad": "_grad", "requires_grad": "_requires_grad"}
+_HANDLE_SLOTS: Final = {"value": "_value", "grad": "_grad", "requires_grad": "_requires_grad", "hooks": "_hooks"}
 _OF_CLASS: Final = frozenset({"__mro__", "__bases__"})
 """What a class itself holds, which stays for as long as its version does."""
 
@@ -118,12 +119,18 @@ class Reader:
                 return self._item(owner, obj, key, step.kind == "entry", expected)
             case "type":
                 return program.load("field", owner, offset=cpython.TYPE, expected=expected)
-            case "value" | "grad" | "requires_grad":
+            case "value" | "grad" | "requires_grad" | "hooks":
                 if not isinstance(obj, ValueHandle):
                     raise Unsupported(f"{source.owner.text} is no tensor now")
-                program.op("is_tensor", owner)
+                program.require_tensor(owner)
                 offset = slot_offset(type(obj), _HANDLE_SLOTS[step.kind])
-                return program.load("field", owner, offset=offset, expected=expected)
+                if step.kind == "hooks" and obj._hooks is None and program.forbid_hooks(owner):
+                    return self._known(None, expected)
+                if step.kind != "hooks" or obj._hooks is None:
+                    return program.load("field", owner, offset=offset, expected=expected)
+                hooks = program.load("field", owner, offset=offset)
+                program.require_type(hooks, Hooks)
+                return program.load("field", hooks, offset=slot_offset(Hooks, "number"), expected=expected)
         if step.kind in _FIELDS:
             kind, op, offset = _FIELDS[step.kind]
             if type(obj) is not kind:

@@ -389,12 +389,11 @@ def _profiled(op: Op, make: Callable[[], OpKernel]) -> OpKernel:
 
 def _entry_of(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> CodeEntry | None:
     """Where the kernel is in the persistent cache; None where there is none."""
-    from jitgraph.runtime import disk_cache  # here, as ops that NumPy evaluates need no cache
-
+    with imports.importing():
+        from jitgraph.code_cache import entry_of_op  # here, as ops that NumPy evaluates need no cache
+        from jitgraph.runtime import disk_cache
     if disk_cache.current() is None:
         return None
-    from jitgraph.code_cache import entry_of_op
-
     parts = (str(half), str(dtypes), str(pattern.open), str(exact(pattern.attrs)))
     return entry_of_op(op, target, parts)
 

@@ -112,6 +112,21 @@ class Graph:
 
         return f"{STYLE}<div class='jitgraph'>{graph_html(self)}</div>"
 
+    def to_networkx(self, *, full: bool = False) -> Any:
+        """A ``networkx.MultiDiGraph``: a node for each input, op and the return, an edge for each operand.
+
+        ``jitgraph/ir/drawing.py`` says what attributes they have. ``full`` takes the decompositions of composites in.
+        """
+        from jitgraph.ir.drawing import to_networkx
+
+        return to_networkx(self, full=full)
+
+    def to_dot(self, *, full: bool = False) -> str:
+        """The graph as DOT text for Graphviz, regions in frames; ``full`` draws decompositions, too."""
+        from jitgraph.ir.drawing import to_dot
+
+        return to_dot(self, full=full)
+
     def walk(self) -> Iterator[Node]:
         """Every node, those of regions included, outer before inner."""
         for node in self.nodes:

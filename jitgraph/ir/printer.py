@@ -352,7 +352,7 @@ def lines_of(
 ) -> Iterator[Line]:
     """The lines of the text, each with what it shows; ``assumed`` are the constraints of the outermost graph."""
     assumed = graph.constraints if assumed is None else assumed
-    names = _names(graph, style)
+    names = value_names(graph, style)
     title = "graph" if style.canonical else f"graph @{re.sub(_NOT_IN_NAMES, '_', graph.name) or '_'}"
     inputs = ", ".join(f"{names[value]}: {value.type}" for value in graph.inputs)
     types = ", ".join(str(value.type) for value in graph.outputs) or "()"
@@ -362,7 +362,7 @@ def lines_of(
     inner = indent if style.canonical else indent + "  "
     for node in graph.nodes:
         text = inner + _application(node, names, style)
-        regions = () if _is_elided(node, style, assumed) else node.regions
+        regions = () if is_elided(node, style, assumed) else node.regions
         if regions:
             text += " ["
         if style.locations and node.location is not None:
@@ -380,7 +380,8 @@ def lines_of(
     yield indent + "}", None
 
 
-def _names(graph: Graph, style: Style) -> dict[Value, str]:
+def value_names(graph: Graph, style: Style) -> dict[Value, str]:
+    """What the text calls each value: its hint, or its number."""
     names: dict[Value, str] = {}
     taken: set[str] = set()
     number = 0
@@ -404,11 +405,12 @@ def _names(graph: Graph, style: Style) -> dict[Value, str]:
 def _application(node: Node, names: Mapping[Value, str], style: Style) -> str:
     outputs = ", ".join(f"{names[value]}: {value.type}" for value in node.outputs)
     inputs = ", ".join(names.get(value, "%undefined") for value in node.inputs)
-    attrs = ", ".join(f"{key}={_attr_text(node.attrs[key], style)}" for key in sorted(node.attrs))
+    attrs = ", ".join(f"{key}={attr_text(node.attrs[key], style)}" for key in sorted(node.attrs))
     return f"{outputs}{' = ' if outputs else ''}{node.op.name}({inputs}){f' {{{attrs}}}' if attrs else ''}"
 
 
-def _attr_text(attr: Attr, style: Style) -> str:
+def attr_text(attr: Attr, style: Style) -> str:
+    """An attribute as the text has it."""
     try:
         return format_attr(attr, style.inline)
     except GraphError:
@@ -417,7 +419,7 @@ def _attr_text(attr: Attr, style: Style) -> str:
         return repr(attr)
 
 
-def _is_elided(node: Node, style: Style, assumed: tuple[SizeConstraint, ...]) -> bool:
+def is_elided(node: Node, style: Style, assumed: tuple[SizeConstraint, ...]) -> bool:
     """Whether the reader can make the region itself: it is what the op's own decomposition gives."""
     if style.full or node.op.decompose is None or len(node.regions) != 1:
         return False

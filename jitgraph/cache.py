@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from jitgraph.errors import JitgraphError
 from jitgraph.runtime import disk_cache
-from jitgraph.runtime.disk_cache import DiskCacheInfo
+from jitgraph.runtime.disk_cache import DiskCacheInfo, UnsoundEntry
 
-__all__ = ["clear", "info"]
+__all__ = ["clear", "info", "verify"]
 
 if TYPE_CHECKING:
     dir: str | None
@@ -37,6 +37,12 @@ def clear() -> None:
     cache = disk_cache.current()
     if cache is not None:
         cache.clear()
+
+
+def verify() -> list[UnsoundEntry]:
+    """The entries whose hashes do not fit, each with its key and a reason; the next lookup of one would remove it."""
+    cache = disk_cache.current()
+    return [] if cache is None else cache.verify()
 
 
 class _CacheModule(ModuleType):

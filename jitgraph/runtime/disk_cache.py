@@ -92,6 +92,14 @@ class DiskCacheInfo(NamedTuple):
     errors: int
 
 
+class UnsoundEntry(NamedTuple):
+    """An entry that no lookup gives: its key, its bytes, and what is wrong."""
+
+    key: str
+    bytes: int
+    reason: str
+
+
 class DiskCache:
     """The cache in one folder. Threads and processes may share it, and a fork finds it whole."""
 
@@ -144,6 +152,33 @@ class DiskCache:
         """What there is, and the counts of this process."""
         sizes = [size for _, size, _ in self._entries()] if self._usable() else []
         return DiskCacheInfo(len(sizes), sum(sizes), self.limit, **self._counts)
+
+    def refused(self) -> str:
+        """Why the folder is not used, or nothing."""
+        try:
+            return system.private_folder(self.folder)
+        except (OSError, ValueError) as error:
+            return getattr(error, "strerror", None) or str(error)
+
+    def verify(self) -> list[UnsoundEntry]:
+        """Look at every entry's hash; those that are not sound, and that the next lookup would remove."""
+        unsound = []
+        for key, size, _ in self._entries() if self._usable() else ():
+            try:
+                file = system.open_own(self._path(key))
+                if file is None:
+                    reason = "not a plain file of this user"
+                else:
+                    with file:
+                        data = file.read(HEADER_BYTES + MOST_BYTES + 1)
+                    reason = fault(data, key)
+            except FileNotFoundError:  # another process removed it meanwhile
+                continue
+            except OSError as error:
+                reason = f"it cannot be read: {error.strerror or error}"
+            if reason:
+                unsound.append(UnsoundEntry(key, size, reason))
+        return unsound
 
     def _path(self, key: str) -> str:
         return os.path.join(self.folder, key)

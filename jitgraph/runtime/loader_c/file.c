@@ -1,4 +1,4 @@
-/* The file: from its path to a model, or to the reason why there is none. */
+/* The file: from its path, or its bytes in memory, to a model, or to the reason why there is none. */
 
 #pragma once
 
@@ -52,6 +52,20 @@ static const char *fetch(int file, size_t size, jg_model *model) {
     return NULL;
 }
 
+/* Copies a file that is in memory already: whoever gave it may free it. */
+static void copy_file(Loading *l, const void *bytes, size_t size, jg_model *model) {
+    if (size == 0) refuse(l, "cannot be opened: the file is empty");
+#if defined(JG_MAP_FILE)
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) no_memory(l, size);
+#else
+    void *memory = NULL;
+    if (posix_memalign(&memory, JG_ALIGNMENT, size) != 0) no_memory(l, size);
+#endif
+    model->file = memcpy(memory, bytes, size);
+    model->file_bytes = size;
+}
+
 static void open_file(Loading *l, const char *path, jg_model *model) {
     struct stat found;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -97,23 +111,21 @@ static void read_model(Loading *l, jg_model *model) {
 }
 
 /* Where refuse comes out. */
-__attribute__((cold)) static bool loaded(Loading *l, const char *path, jg_model *model) {
+__attribute__((cold)) static bool loaded(Loading *l, const char *path, const void *bytes, size_t size,
+                                         jg_model *model) {
     if (setjmp(l->out) != 0) return false;
-    open_file(l, path, model);
+    if (path) open_file(l, path, model);
+    else copy_file(l, bytes, size, model);
     read_model(l, model);
     if (l->device) place_model(l, l->device, model);
     start_pool(l, model);
     return true;
 }
 
-jg_model *jg_load(const char *path, jg_error *error) { return jg_load_on(path, NULL, error); }
-
-jg_model *jg_load_on(const char *path, const char *device, jg_error *error) {
-    jg_error unused;
-    Loading l = {.error = cleared(error ? error : &unused)};
+/* From a path, or where that is NULL from bytes. */
+static jg_model *load_model(const char *path, const void *bytes, size_t size, const char *device, jg_error *error) {
+    Loading l = {.error = error};
     if (device && strcmp(device, "cpu") != 0) l.device = device;
-    if (!path) no_pointer(l.error, "path");
-    if (!path) return NULL;
     jg_model *model = calloc(1, sizeof *model);
     if (!model || pthread_rwlock_init(&model->state_lock, NULL) != 0) {
         free(model);
@@ -126,11 +138,27 @@ jg_model *jg_load_on(const char *path, const char *device, jg_error *error) {
                               .print = print_site};
     model->host = model->serial;
     l.kept = &model->store;
-    bool good = loaded(&l, path, model);
+    bool good = loaded(&l, path, bytes, size, model);
     release(&l.scratch);
     if (good) return model;
     jg_error inner = *l.error;
-    fail(l.error, inner.status, "%s: %s", path, inner.message);
+    fail(l.error, inner.status, "%s: %s", path ? path : "the model in memory", inner.message);
     jg_close(model);
     return NULL;
+}
+
+jg_model *jg_load(const char *path, jg_error *error) { return jg_load_on(path, NULL, error); }
+
+jg_model *jg_load_on(const char *path, const char *device, jg_error *error) {
+    jg_error unused;
+    error = cleared(error ? error : &unused);
+    if (!path) no_pointer(error, "path");
+    return path ? load_model(path, NULL, 0, device, error) : NULL;
+}
+
+jg_model *jg_load_bytes(const void *bytes, size_t size, const char *device, jg_error *error) {
+    jg_error unused;
+    error = cleared(error ? error : &unused);
+    if (!bytes) no_pointer(error, "bytes");
+    return bytes ? load_model(NULL, bytes, size, device, error) : NULL;
 }

@@ -103,6 +103,9 @@ jg_model *jg_load(const char *path, jg_error *error);
 /* The same for a device: "cpu" (or NULL), or a GPU such as "cuda:0" for a file with code for it, through libcuda.so.1.
    The state then lies there, and runs take turns; tensors that are given and taken lie where their on says. */
 jg_model *jg_load_on(const char *path, const char *device, jg_error *error);
+
+/* The same for a file whose bytes are in memory, such as one that the program has inside; they are copied. */
+jg_model *jg_load_bytes(const void *bytes, size_t size, const char *device, jg_error *error);
 void jg_close(jg_model *model);
 
 /* What is inside. Texts and specs live until jg_close. An entry that is NULL stands for the main one. Unknown names and

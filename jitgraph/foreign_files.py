@@ -23,14 +23,14 @@ class FileFormat(NamedTuple):
 
 
 _TORCH_STATE: Final = FileFormat("a file of torch.save, a zip with a pickle in it", _TORCH)
-_TORCH_SCRIPT: Final = FileFormat(
+TORCH_SCRIPT: Final = FileFormat(
     "a TorchScript program", "jitgraph.torch.jit.load(path) gives the module, which jg.save saves"
 )
 _TORCH_MOBILE: Final = FileFormat(
     "a program for PyTorch's mobile interpreter, which has its bytecode in place of the code",
     "load the TorchScript program that it was made of: jitgraph.torch.jit.load(path)",
 )
-_TORCH_EXPORT: Final = FileFormat(
+TORCH_EXPORT: Final = FileFormat(
     "a program of torch.export",
     "jg.from_torch(path) makes a module of it",
 )
@@ -45,7 +45,7 @@ _PICKLE: Final = FileFormat(
     "a pickle, as torch.save wrote until version 1.5, and joblib and pickle do; reading one runs code out of it",
     f"only where you trust it, {_TORCH}",
 )
-_ONNX: Final = FileFormat(
+ONNX: Final = FileFormat(
     "an ONNX model, which jitgraph does not read",
     f"onnx.numpy_helper.to_array gives the arrays of onnx.load(path).graph.initializer; {_ARRAYS}",
 )
@@ -104,9 +104,9 @@ def of_members(names: Iterable[str]) -> FileFormat | None:
     if "manifest.json" in members:
         return SAVED_FUNCTION
     if "constants.pkl" in ends:
-        return _TORCH_SCRIPT if any("/code/" in name for name in members) else _TORCH_MOBILE
+        return TORCH_SCRIPT if any("/code/" in name for name in members) else _TORCH_MOBILE
     if any("archive_format" in name or name.endswith("serialized_exported_program.json") for name in members):
-        return _TORCH_EXPORT
+        return TORCH_EXPORT
     if "data.pkl" in ends:
         return _TORCH_STATE
     if "model.weights.h5" in ends:
@@ -137,4 +137,4 @@ def _of_head(head: bytes, size: int, path: str) -> FileFormat | None:
         return _GRAPH
     # a protocol buffer: the version of the format, then the producer's name, its version, a domain or the graph
     is_proto = len(head) > 3 and head[0] == 0x08 and head[1] < 0x20 and head[2] in (0x12, 0x1A, 0x22, 0x28, 0x3A, 0x42)
-    return _ONNX if is_proto or path.endswith(".onnx") else None
+    return ONNX if is_proto or path.endswith(".onnx") else None

@@ -45,11 +45,11 @@ LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     ),
     (
         8,
-        r"transforms(\..*)?|autograd(\..*)?|cache|checkpoints|cuda|nn(\..*)?|optim(\..*)?|profiler(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|spectra|linalg(\..*)?|amp",
+        r"transforms(\..*)?|autograd(\..*)?|cache|checkpoints|diagnosis|cuda|nn(\..*)?|optim(\..*)?|profiler(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|spectra|linalg(\..*)?|amp",
     ),
-    (9, r"__init__|__main__|standalone(\..*)?|torch(\..*)?|foreign_einops|onnx(\..*)?|cli"),
+    (9, r"__init__|__main__|standalone(\..*)?|torch(\..*)?|foreign_einops|conversion|onnx(\..*)?|cli(\..*)?"),
 ]
-HEAVY = {"llvmlite": r"$^", "networkx": r"$^", "numba": r"$^", "pycuda": r"runtime\.cuda\.pycuda_driver"}
+HEAVY = {"llvmlite": r"$^", "networkx": r"ir\.drawing", "numba": r"$^", "pycuda": r"runtime\.cuda\.pycuda_driver"}
 
 
 def module_name(path: Path) -> str:

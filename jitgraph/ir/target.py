@@ -73,6 +73,11 @@ class Target:
         return replace(self, opaque_composites=self.opaque_composites | frozenset(ops))
 
     @staticmethod
+    def names() -> tuple[str, ...]:
+        """The names of all targets."""
+        return tuple(_TARGETS)
+
+    @staticmethod
     def named(name: str) -> Target:
         """The target of that name; DeviceError where jitgraph knows none."""
         if name not in _TARGETS:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import keyword
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -222,8 +223,15 @@ def load(path: str | os.PathLike[str], *, entry: str = "forward", device: str = 
     its state lies there, where it runs, and arguments are copied there; DeviceError for a device that is absent.
     """
     device_name = placement.canonical(device)
+    with opened(path) as artifact:
+        return _load(artifact, entry, device_name)
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[Artifact]:
+    """The file's members, for a block whose errors name the file, and are LoadError whatever a part offends against."""
     try:
-        return _load(_artifact(path), entry, device_name)
+        yield _artifact(path)
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from error.__cause__
     except JitgraphError as error:  # whatever a part of the file offends against
@@ -245,10 +253,16 @@ def _load(artifact: Artifact, entry: str, device: str) -> SavedModel:
     signatures = artifact.signatures()
     if entry not in signatures:
         raise LoadError(f"no entry {entry!r}; there are {', '.join(signatures)}")
+    weights = artifact.weights()
+    graph = graph_of(artifact, entry, signatures[entry], weights)
+    return SavedModel(graph, signatures[entry], weights, artifact.metadata(), device)
+
+
+def graph_of(artifact: Artifact, entry: str, signature: loader.Signature, weights: Mapping[str, Any]) -> Graph:
+    """The graph of an entry, parsed, verified and compared with its signature; LoadError where they are not sound."""
     member = artifact.manifest["entries"][entry].get("graph")
     if not isinstance(member, str):
         raise LoadError(f"the manifest names no graph for {entry!r}")
-    signature, weights = signatures[entry], artifact.weights()
     for state in signature.state:
         verify_state(state, weights)
     constants = {
@@ -263,7 +277,7 @@ def _load(artifact: Artifact, entry: str, device: str) -> SavedModel:
     except (GraphError, ShapeError, UnicodeDecodeError) as error:
         raise LoadError(f"the graph of {entry!r} is not valid: {error}") from error
     _compare(graph, signature)
-    return SavedModel(graph, signature, weights, artifact.metadata(), device)
+    return graph
 
 
 def _compare(graph: Graph, signature: loader.Signature) -> None:

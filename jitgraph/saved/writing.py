@@ -17,7 +17,7 @@ from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.cuda.driver import SLOTS
 from jitgraph.runtime.loader.artifact import DeviceCode
-from jitgraph.saved.entry import CONSTANT, FileEntry, entry_of
+from jitgraph.saved.entry import CONSTANT, FileEntry, FileState, entry_of
 from jitgraph.saved.reading import SavedModel
 from jitgraph.tracing.call.function import traced
 
@@ -87,7 +87,42 @@ def save(
     described = _json(metadata or {})
     lowered = (function if isinstance(function, SavedModel) else _traced(function)).lower(*_as_tuple(example_inputs))
     entry = entry_of(lowered, function.state if isinstance(function, SavedModel) else {})
-    names = _names(targets, lowered.plan.device)
+    _write(path, entry, _names(targets, lowered.plan.device), described)
+
+
+def retarget(model: SavedModel, path: str | os.PathLike[str], targets: Sequence[str]) -> None:
+    """Save a loaded function again, its graph and weights as they are, with native code for these targets.
+
+    Errors are those of ``save``.
+    """
+    _write(path, entry_of_saved(model), _names(targets, model.device), dict(model.metadata))
+
+
+def compiled_for(model: SavedModel, target: str | None = None) -> Any:
+    """What a loaded function's graph becomes for a target by its name, or for this machine: nothing of it is run.
+
+    The result has ``stages``, ``llvm_ir`` and ``asm``, which for a GPU is the PTX. CompileError or UnsupportedOp where
+    the target cannot run it, DeviceError for a name that is no target's.
+    """
+    compiled_target = Target.host() if target is None else Target.named(target)
+    return _compile(entry_of_saved(model), compiled_target.without_python())
+
+
+def entry_of_saved(model: SavedModel) -> FileEntry:
+    """The entry that a loaded function came from, with its state as it is now."""
+    signature, graph = model.signature, model.graph
+    values = graph.inputs[len(signature.inputs) :]
+    state = [
+        FileState(spec.key, model.state[spec.key].detach().numpy(), value)
+        for spec, value in zip(signature.state, values, strict=True)
+    ]
+    defaults = tuple(spec.default for spec in signature.inputs)
+    names = tuple(spec.name for spec in signature.outputs)
+    return FileEntry(graph, defaults, tuple(state), signature.writes, signature.structure, names)
+
+
+def _write(path: str | os.PathLike[str], entry: FileEntry, names: Sequence[str], described: Mapping[str, Any]) -> None:
+    """Compile an entry for these targets and write the file."""
     compiled = {name: _compile(entry, Target.named(name).without_python()) for name in names}
     first = compiled[names[0]]
     for call in first.stages.schedule.calls:

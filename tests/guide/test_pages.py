@@ -19,6 +19,8 @@ PAGES = [page for folder in ("guide", "howto") for page in sorted((ROOT / "docs"
 def test_a_page_prints_what_it_says(page: Path) -> None:
     if "$ cc " in page.read_text() and not shutil.which("cc"):
         pytest.skip("this page compiles C, and there is no cc")
+    if "$ python -m jitgraph run" in page.read_text():
+        pytest.importorskip("typer")
     if "from tensorboard." in page.read_text():
         pytest.importorskip("tensorboard")
     command = [sys.executable, "-m", "tests.guide.page", str(page)]

@@ -14,6 +14,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
 from jitgraph.torch.programs.program import FreeSize, Program, Spec
 from jitgraph.torch.programs.running import Runner, is_recording
+from jitgraph.tracing.call.arguments import TensorSpec
 from jitgraph.tracing.call.function import trace
 
 
@@ -48,6 +49,22 @@ class ExportedModule(Module):
     def _traced(self) -> Any:
         """What ``jg.save`` lowers."""
         return self.traced
+
+    def input_specs(self) -> dict[str, TensorSpec]:
+        """A spec for each tensor among the arguments, by its parameter's name; free sizes go by their names.
+
+        ArgumentError for a program whose arguments are containers, or no tensors.
+        """
+        users = [entry for entry in self._program.inputs if entry.kind in ("user", "fixed")]
+        names = self._program.names
+        if len(users) != len(names) or any(entry.kind == "fixed" for entry in users):
+            raise ArgumentError("the arguments of this program are not one tensor each")
+        specs = {}
+        for name, entry in zip(names, users, strict=True):
+            meta = self._program.graph.metas[entry.name]
+            sizes = [self._names.get(s.text, s.text) if isinstance(s, FreeSize) else s for s in meta.shape]
+            specs[name] = TensorSpec(tuple(sizes), meta.dtype)
+        return specs
 
     def _tensors(self) -> dict[str, Any]:
         """What the program reads, by PyTorch's names."""

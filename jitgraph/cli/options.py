@@ -1,0 +1,146 @@
+"""Options that several commands have, and what their texts mean."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
+
+import typer
+
+from jitgraph.cli.failures import USAGE, CommandError
+from jitgraph.ir.target import Target
+from jitgraph.runtime.loader import Signature
+from jitgraph.saved.arguments import Random, arguments_for
+from jitgraph.saved.array_files import loose_array, read_arrays
+
+_FILE: Final = {"exists": True, "dir_okay": False, "show_default": False}
+
+ModelFile: TypeAlias = Annotated[Path, typer.Argument(metavar="MODEL", help="A .jg file.", **_FILE)]
+Inputs: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="[NAME=]WHAT",
+        help="An array for an input: a .npy, .npz, .safetensors, .json or image file, a number or list as JSON, "
+        "random, or random:LOW:HIGH. Repeat it for several inputs.",
+        show_default=False,
+    ),
+]
+RandomInputs: TypeAlias = Annotated[
+    bool, typer.Option("--random", help="Random arrays for the inputs that are not given.")
+]
+Seed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="What random arrays are drawn from.")]
+Sizes: TypeAlias = Annotated[
+    list[str],
+    typer.Option("--size", "-s", metavar="NAME=N", help="The value of a named size.", show_default=False),
+]
+Cast: TypeAlias = Annotated[
+    bool, typer.Option("--cast", help="Convert arrays to the dtypes of the inputs, even where that loses something.")
+]
+EntryName: TypeAlias = Annotated[
+    str, typer.Option("--entry", metavar="NAME", help="Another entry of the file than its main one.")
+]
+DeviceName: TypeAlias = Annotated[
+    str, typer.Option("--device", metavar="DEVICE", help="Where it runs: cpu, or a GPU such as cuda:0.")
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Tolerance: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--tolerance",
+        "-t",
+        min=0.0,
+        metavar="X",
+        help="The greatest difference allowed, relative to the greatest value; 0: the same bits.",
+    ),
+]
+
+
+def targets_starting_with(incomplete: str) -> list[str]:
+    """For completion: the targets that begin so, after the last comma."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in (*Target.names(), "cuda") if name.startswith(last)]
+
+
+def sizes_of(texts: Sequence[str]) -> dict[str, int]:
+    """The values of ``--size``."""
+    sizes = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name.isidentifier() or not value.isdecimal():
+            raise CommandError(f"--size {text!r} is not a name and a number, such as batch=8", USAGE)
+        sizes[name] = int(value)
+    return sizes
+
+
+def inputs_of(texts: Sequence[str], signature: Signature) -> dict[str, Any]:
+    """What ``--input`` gives, by the names of inputs; a file without names is for the first input that has none yet."""
+    names = [spec.name for spec in signature.inputs]
+    given: dict[str, Any] = {}
+    unnamed: list[tuple[str, Any]] = []
+    for text in texts:
+        name, equals, what = text.partition("=")
+        if not equals or not name.isidentifier() or Path(text).exists():
+            name, what = "", text
+        arrays = _read(what)
+        if name and len(arrays) > 1:
+            arrays = {key: value for key, value in arrays.items() if key == name}
+        for key, value in arrays.items():
+            target = name or key
+            if not target:
+                unnamed.append((what, value))
+            elif target in given:
+                raise CommandError(f"the input {target} is given twice", USAGE)
+            else:
+                given[target] = value
+        if name and name not in given:
+            raise CommandError(f"{what} has several arrays and none called {name}", USAGE)
+    free = [name for name in names if name not in given]
+    if len(unnamed) > len(free):
+        raise CommandError(f"{unnamed[len(free)][0]} is for no input: {', '.join(names) or 'there are none'}", USAGE)
+    return given | {name: value for name, (_, value) in zip(free, unnamed, strict=False)}
+
+
+def _read(what: str) -> dict[str, Any]:
+    """The arrays that one WHAT means, by name; "" where it has none."""
+    if not Path(what).exists():
+        limits = Random.parsed(what)
+        if limits is not None:
+            return {"": limits}
+        try:
+            value = json.loads(what)
+        except (ValueError, RecursionError):
+            raise CommandError(f"{what!r} is neither a file, nor a number or list, nor random", USAGE) from None
+        if not isinstance(value, int | float | list):
+            raise CommandError(f"{what!r} is no number or list of numbers", USAGE)
+        return {"": loose_array(value, what[:60])}
+    return read_arrays(what)
+
+
+def arguments(
+    signature: Signature,
+    inputs: Sequence[str],
+    *,
+    sizes: Sequence[str] = (),
+    fill: bool = False,
+    seed: int = 0,
+    cast: bool = False,
+) -> list[Any]:
+    """An array for each input of a signature, by the options of a command."""
+    given = inputs_of(inputs, signature)
+    return list(arguments_for(signature, given, sizes=sizes_of(sizes), fill=fill, seed=seed, cast=cast))
+
+
+def targets_of(text: str) -> list[str]:
+    """The names in a list with commas."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    known = (*Target.names(), "cuda")
+    for name in names:
+        if name not in known:
+            raise CommandError(f"there is no target {name!r}: one of {', '.join(known)}", USAGE)
+    if not names:
+        raise CommandError("--target names no target", USAGE)
+    return names

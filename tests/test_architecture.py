@@ -574,6 +574,7 @@ OS_EVERYWHERE = frozenset(
             "close",
             "environ",
             "fdopen",
+            "fsencode",
             "fspath",
             "fsync",
             "getenv",

@@ -8,7 +8,7 @@ from jitgraph import cache
 from jitgraph.cli import screen
 from jitgraph.cli.failures import FAILS, CommandError
 from jitgraph.cli.options import AsJson
-from jitgraph.diagnosis import ABSENT, WORKS, Finding, diagnose, works
+from jitgraph.diagnosis import ABSENT, WORKS, Diagnosis, diagnose, works
 from jitgraph.runtime import disk_cache
 
 _STYLES: Final = {WORKS: screen.GOOD, ABSENT: screen.FAINT}
@@ -85,7 +85,7 @@ def doctor(json: AsJson = False) -> int:
     return 0 if works(findings) else FAILS
 
 
-def _row(finding: Finding) -> tuple[object, ...]:
+def _row(finding: Diagnosis) -> tuple[object, ...]:
     text = screen.cell(screen.one_line(finding.text))
     if finding.hint:
         text.append(f"\n{screen.clean(finding.hint)}", style=screen.FAINT)

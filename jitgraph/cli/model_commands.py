@@ -251,11 +251,11 @@ def bench(
     rows: dict[str, dict[str, Any]] = {}
     reference: SavedModel = load(model, entry=entry)
     values = arguments(reference.signature, inputs, sizes=size, fill=True, seed=seed, cast=cast)
-    ways = {"compiled here": False} | ({"native code of the file": True} if native else {})
+    runners = {"compiled here": False} | ({"native code of the file": True} if native else {})
     sizes = _sizes_of_call(reference, values)
     flops = cost(reference.graph, sizes).flops
-    with screen.progress("timing", total=len(ways)) as advance:
-        for number, (title, is_native) in enumerate(ways.items()):
+    with screen.progress("timing", total=len(runners)) as advance:
+        for number, (title, is_native) in enumerate(runners.items()):
             begin = time.perf_counter()
             _, call = _runner(model, entry, device, native=is_native)
             loading = time.perf_counter() - begin
@@ -276,10 +276,10 @@ def bench(
         shapes = {spec.name: list(a.shape) for spec, a in zip(reference.inputs, values, strict=True)}
         screen.as_json({"inputs": shapes, "flops": flops, "threads": loader.thread_count(), "seconds": rows})
         return 0
-    given = ", ".join(
+    told = ", ".join(
         f"{spec.name} {a.dtype.name}{list(a.shape)}" for spec, a in zip(reference.inputs, values, strict=True)
     )
-    screen.line(f"{given}; {flops} flops; {loader.thread_count()} threads", screen.FAINT)
+    screen.line(f"{told}; {flops} flops; {loader.thread_count()} threads", screen.FAINT)
     columns = ("", "load", "first", "least", "median", "9 of 10", "GFLOP/s")
     kinds = ("load", "first", "least", "median", "ninth_decile")
     shown = [(title, *(_time(row[kind]) for kind in kinds), f"{row['gflops']:.3g}") for title, row in rows.items()]

@@ -79,7 +79,7 @@ def sizes_of(texts: Sequence[str]) -> dict[str, int]:
 def inputs_of(texts: Sequence[str], signature: Signature) -> dict[str, Any]:
     """What ``--input`` gives, by the names of inputs; a file without names is for the first input that has none yet."""
     names = [spec.name for spec in signature.inputs]
-    given: dict[str, Any] = {}
+    provided: dict[str, Any] = {}
     unnamed: list[tuple[str, Any]] = []
     for text in texts:
         name, equals, what = text.partition("=")
@@ -92,16 +92,16 @@ def inputs_of(texts: Sequence[str], signature: Signature) -> dict[str, Any]:
             target = name or key
             if not target:
                 unnamed.append((what, value))
-            elif target in given:
+            elif target in provided:
                 raise CommandError(f"the input {target} is given twice", USAGE)
             else:
-                given[target] = value
-        if name and name not in given:
+                provided[target] = value
+        if name and name not in provided:
             raise CommandError(f"{what} has several arrays and none called {name}", USAGE)
-    free = [name for name in names if name not in given]
+    free = [name for name in names if name not in provided]
     if len(unnamed) > len(free):
         raise CommandError(f"{unnamed[len(free)][0]} is for no input: {', '.join(names) or 'there are none'}", USAGE)
-    return given | {name: value for name, (_, value) in zip(free, unnamed, strict=False)}
+    return provided | {name: value for name, (_, value) in zip(free, unnamed, strict=False)}
 
 
 def _read(what: str) -> dict[str, Any]:
@@ -130,8 +130,8 @@ def arguments(
     cast: bool = False,
 ) -> list[Any]:
     """An array for each input of a signature, by the options of a command."""
-    given = inputs_of(inputs, signature)
-    return list(arguments_for(signature, given, sizes=sizes_of(sizes), fill=fill, seed=seed, cast=cast))
+    provided = inputs_of(inputs, signature)
+    return list(arguments_for(signature, provided, sizes=sizes_of(sizes), fill=fill, seed=seed, cast=cast))
 
 
 def targets_of(text: str) -> list[str]:

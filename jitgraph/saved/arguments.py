@@ -46,19 +46,19 @@ class Random(NamedTuple):
 _ANYTHING: Final = Random()
 
 
-def sizes_for(signature: Signature, given: Mapping[str, int]) -> dict[str, int]:
-    """A value for each named size of a signature, those of ``given`` first, that its constraints allow.
+def sizes_for(signature: Signature, provided: Mapping[str, int]) -> dict[str, int]:
+    """A value for each named size of a signature, those of ``provided`` first, that its constraints allow.
 
     OptionError for a name that it does not have, and where no small sizes satisfy the constraints.
     """
-    if unknown := [name for name in given if name not in signature.dims]:
+    if unknown := [name for name in provided if name not in signature.dims]:
         known = f"one of {', '.join(signature.dims)}" if signature.dims else "all of its sizes are fixed"
         raise OptionError(f"{signature.name} has no size {unknown[0]!r}", hint=known)
-    free = [name for name in signature.dims if name not in given]
+    free = [name for name in signature.dims if name not in provided]
     constraints = [Constraint(text) for text in signature.constraints]
     shapes = [Expression(size) for spec in signature.parameters for size in spec.shape if isinstance(size, str)]
     for tries, values in enumerate(product(_TRIED, repeat=len(free))):
-        sizes = {**given, **dict(zip(free, values, strict=True))}
+        sizes = {**provided, **dict(zip(free, values, strict=True))}
         if all(c.evaluate(sizes) for c in constraints) and all(s.evaluate(sizes) >= 0 for s in shapes):
             return sizes
         if tries >= _MOST_TRIED:
@@ -98,41 +98,41 @@ def random_array(spec: ValueSpec, sizes: Mapping[str, int], seed: int, limits: R
 
 def arguments_for(
     signature: Signature,
-    given: Mapping[str, NDArray[Any] | LooseArray | Random],
+    provided: Mapping[str, NDArray[Any] | LooseArray | Random],
     *,
     sizes: Mapping[str, int] | None = None,
     fill: bool = False,
     seed: int = 0,
     cast: bool = False,
 ) -> list[NDArray[Any]]:
-    """An array for each input: of ``given`` by name, its default, or with ``fill`` a random one.
+    """An array for each input: of ``provided`` by name, its default, or with ``fill`` a random one.
 
     Named sizes are those of the arrays given, then of ``sizes``. OptionError for a name that no input has, and for an
     input that is neither given nor has a default.
     """
     names = [spec.name for spec in signature.inputs]
-    if unknown := [name for name in given if name not in names]:
+    if unknown := [name for name in provided if name not in names]:
         raise OptionError(f"there is no input {unknown[0][:60]!r}", hint=f"the inputs are {_listed(signature.inputs)}")
     arrays: dict[str, NDArray[Any]] = {}
     bound = dict(sizes or {})
     for spec in signature.inputs:
-        value = given.get(spec.name)
+        value = provided.get(spec.name)
         if value is None or isinstance(value, Random):
             continue
         arrays[spec.name] = array = fitted(spec.name, value, spec.dtype, spec.shape, cast=cast)
         _bind(spec, array, bound)
     needed = [spec for spec in signature.inputs if spec.name not in arrays]
-    missing = [spec for spec in needed if not fill and spec.name not in given and spec.default is None]
+    missing = [spec for spec in needed if not fill and spec.name not in provided and spec.default is None]
     if missing:
         raise OptionError(
             f"nothing is given for {_listed(missing)}",
             hint=f"--input {missing[0].name}=FILE, --input {missing[0].name}=random, or --random for all",
         )
-    chosen = [spec for spec in needed if spec.name in given or spec.default is None]
+    chosen = [spec for spec in needed if spec.name in provided or spec.default is None]
     known = sizes_for(signature, bound) if chosen or sizes else {}
     for spec in needed:
         if spec in chosen:
-            limits = given.get(spec.name)
+            limits = provided.get(spec.name)
             arrays[spec.name] = random_array(spec, known, seed, limits if isinstance(limits, Random) else _ANYTHING)
         else:
             arrays[spec.name] = default_of(spec)

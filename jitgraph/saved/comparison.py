@@ -63,14 +63,14 @@ def array_difference(name: str, a: NDArray[Any], b: NDArray[Any]) -> ArrayDiffer
 
 def array_differences(a: Mapping[str, NDArray[Any]], b: Mapping[str, NDArray[Any]]) -> list[ArrayDifference]:
     """One for each name in either, in the order of ``a``."""
-    found = []
+    differences = []
     for name in [*a, *(name for name in b if name not in a)]:
         if name in a and name in b:
-            found.append(array_difference(name, a[name], b[name]))
+            differences.append(array_difference(name, a[name], b[name]))
         else:
             which = "first" if name in a else "second"
-            found.append(ArrayDifference(name, f"only the {which} has it", 0, 0, np.nan, np.nan))
-    return found
+            differences.append(ArrayDifference(name, f"only the {which} has it", 0, 0, np.nan, np.nan))
+    return differences
 
 
 def graph_difference(a: SavedModel, b: SavedModel, titles: Sequence[str], *, context: int = 3) -> list[str]:

@@ -30,7 +30,7 @@ DIFFERS: Final = "differs"
 SKIPPED: Final = "skipped"
 
 
-class Step(NamedTuple):
+class VerificationStep(NamedTuple):
     """One step of a verification: what ran, how it went ("right", "differs" or "skipped"), and why."""
 
     name: str
@@ -49,7 +49,7 @@ def verify_file(
     *,
     tolerance: float = 0.0,
     is_native: bool = True,
-) -> Iterator[Step]:
+) -> Iterator[VerificationStep]:
     """Check the hashes and the graph, run the graph eagerly, and compare all else that runs it with that.
 
     Results and written state are compared by bits; ``tolerance`` allows differences relative to the greatest value.
@@ -61,18 +61,18 @@ def verify_file(
         native = dict(artifact.manifest["entries"][entry].get("native", {}))
         gpus = list(artifact.manifest["entries"][entry].get("cuda", {}))
         size = sum(member.size for member in artifact.members.values())
-        yield Step("hashes", RIGHT, f"{len(artifact.members)} members, {size} bytes")
+        yield VerificationStep("hashes", RIGHT, f"{len(artifact.members)} members, {size} bytes")
     model = load(path, entry=entry)
-    yield Step("graph", RIGHT, f"{len(model.graph.nodes)} nodes are well typed and fit the signature")
+    yield VerificationStep("graph", RIGHT, f"{len(model.graph.nodes)} nodes are well typed and fit the signature")
     values = list(arguments(model.signature))
     expected = _eagerly(model, values)
-    yield Step("eager", RIGHT, f"{len(expected)} results, by which the others go")
+    yield VerificationStep("eager", RIGHT, f"{len(expected)} results, by which the others go")
 
-    def compared(name: str, run: Callable[[], tuple[str, Arrays]], wanted: Arrays = expected) -> Step:
+    def compared(name: str, run: Callable[[], tuple[str, Arrays]], wanted: Arrays = expected) -> VerificationStep:
         try:
             title, actual = run()
         except JitgraphError as error:
-            return Step(name, DIFFERS, str(error))
+            return VerificationStep(name, DIFFERS, str(error))
         return _step(name, title, wanted, actual, tolerance)
 
     def compiled() -> tuple[str, Arrays]:
@@ -81,24 +81,26 @@ def verify_file(
 
     yield compared("compiled", compiled)
     if not is_native:
-        yield Step("loaders", SKIPPED, "they would run the native code of the file")
+        yield VerificationStep("loaders", SKIPPED, "they would run the native code of the file")
         return
     runnable = [level for level in loader.cpu_levels() if level in native]
     if not runnable:
-        yield Step("loader.py", SKIPPED, f"code for {', '.join(native) or 'no processor'}, none of which runs here")
+        yield VerificationStep(
+            "loader.py", SKIPPED, f"code for {', '.join(native) or 'no processor'}, none of which runs here"
+        )
     for level in runnable:
         yield compared("loader.py", functools.partial(_by_python, path, entry, values, level=level))
     if not runnable or entry != "forward":
-        yield Step("loader.c", SKIPPED, "no code of the main entry runs here")
+        yield VerificationStep("loader.c", SKIPPED, "no code of the main entry runs here")
     elif c_compiler() is None:
-        yield Step("loader.c", SKIPPED, "there is no C compiler: cc, gcc or clang")
+        yield VerificationStep("loader.c", SKIPPED, "there is no C compiler: cc, gcc or clang")
     else:
         results = {spec.name: expected[spec.name] for spec in model.signature.results}
         yield compared("loader.c", lambda: _by_c(path, model.signature, values), results)
     if gpus and devices().count:
         yield compared("GPU", lambda: _by_python(path, entry, values, device="cuda:0"))
     elif gpus:
-        yield Step("GPU", SKIPPED, f"code for {', '.join(gpus)}, and no GPU here")
+        yield VerificationStep("GPU", SKIPPED, f"code for {', '.join(gpus)}, and no GPU here")
 
 
 def _eagerly(model: SavedModel, values: Values) -> dict[str, NDArray[Any]]:
@@ -140,12 +142,12 @@ def _by_c(path: Any, signature: loader.Signature, values: Values) -> tuple[str, 
     return title, {spec.name: output for spec, output in zip(signature.results, outputs, strict=True)}
 
 
-def _step(name: str, title: str, expected: Arrays, actual: Arrays, tolerance: float) -> Step:
+def _step(name: str, title: str, expected: Arrays, actual: Arrays, tolerance: float) -> VerificationStep:
     differences = [each for each in array_differences(expected, actual) if each.reason]
     wrong = [each for each in differences if not each.within(tolerance)]
     if wrong:
-        return Step(name, DIFFERS, f"{title}: {wrong[0].name}: {wrong[0].reason}", tuple(wrong))
+        return VerificationStep(name, DIFFERS, f"{title}: {wrong[0].name}: {wrong[0].reason}", tuple(wrong))
     if differences:
         most = max(each.relative for each in differences)
-        return Step(name, RIGHT, f"{title}, within {most:.1g} of the greatest value", tuple(differences))
-    return Step(name, RIGHT, f"{title}, the same bits")
+        return VerificationStep(name, RIGHT, f"{title}, within {most:.1g} of the greatest value", tuple(differences))
+    return VerificationStep(name, RIGHT, f"{title}, the same bits")

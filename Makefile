@@ -69,6 +69,7 @@ $(NIGHT)/scripts: $(STAMP)
 	WRITE_PROGRAMS=1000 STATE_PROGRAMS=1000 $(BIN)/python $(SUITE) tests/codegen/test_element_writes.py tests/codegen/test_state_programs.py
 	REBINDING_PROGRAMS=2000 $(BIN)/python $(SUITE) tests/tracing/script/test_joined_tensors.py
 	VIEW_PROGRAMS=2000 $(BIN)/python $(SUITE) tests/torch/test_view_programs.py
+	VERSION_PROGRAMS=1000 $(BIN)/python $(SUITE) tests/torch/test_version_programs.py
 	@$(passed)
 
 $(NIGHT)/arrays: $(STAMP)

@@ -158,6 +158,10 @@ def _quotient(wrt: tuple[int, ...], count: int) -> Positions:
     return (0, 1) if 1 in wrt else (1,), ()
 
 
+def _labels(wrt: tuple[int, ...], count: int) -> Positions:
+    return tuple(range(1, count)) if 0 in wrt else (), ()
+
+
 def _length(wrt: tuple[int, ...], count: int) -> Positions:
     return wrt, (0,)
 
@@ -172,8 +176,9 @@ _OF_PYTORCH: Final[dict[str, Rule]] = {
     ),
     **dict.fromkeys(("avg_pool2d", "elu", "erfinv", "log_sigmoid", "max_pool2d", "var"), _operand),
     **dict.fromkeys(("cumprod", "logsumexp", "reduce_prod", "std"), _operand_and_result),
-    **dict.fromkeys(("attention", "cross_entropy", "l1_loss"), _nothing),
+    **dict.fromkeys(("attention", "l1_loss"), _nothing),
     **dict.fromkeys(("conv", "conv_nd", "conv_transpose_nd"), _two_operands),
+    "cross_entropy": _labels,
     "layer_norm": _operands,
     "div": _quotient,
     "hypot": _length,

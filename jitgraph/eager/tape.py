@@ -73,6 +73,7 @@ class Record:
 
     name: str = "record"
     replays = False  # whether backward differentiates ops of the user's one by one
+    is_step = False  # whether this ends a function that is one step of PyTorch's tape
     hooks: Hooks | None
     inputs: tuple[Any, ...] | None
     notes: dict[str, Any] | None
@@ -122,6 +123,10 @@ class Record:
                 "  hint: pass retain_graph=True to the first backward() or grad()"
             )
         return self.inputs
+
+    def covers(self, record: Record) -> bool:
+        """Whether this ends the function of whose ops a record is one: what PyTorch saves, this knows."""
+        return False
 
     def release(self) -> None:
         """Drop what backward needs."""

@@ -192,7 +192,9 @@ def check(record: Record, later: Sequence[Record]) -> None:
     results = _results_of(record)
     if not results and not any(map(_is_touched, record.inputs or ())):
         return
-    if record.inputs is None or (saved := record.saved_operands()) is None:
+    if record.inputs is None or any(each.covers(record) for each in later):
+        return
+    if (saved := record.saved_operands()) is None:
         return
     inputs, outputs = list(record.inputs), list(record.outputs)
     own = record.notes is not None and _OWN in record.notes
@@ -277,6 +279,8 @@ def _is_step(record: Record, later: Sequence[Record]) -> bool:
 
     Those of one function stand at one instruction of the user's, as may those of the turns of a loop.
     """
+    if record.is_step:
+        return False
     place = record._place
     before = [value.record for value in record.inputs or () if not is_part(value)]
     after = [each for each in later if any(value.record is record for value in each.inputs or ())]

@@ -9,6 +9,8 @@ from typing import Any, Final, ParamSpec
 
 import jitgraph as jg
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
+from jitgraph.tensor.one_step import one_step
+from jitgraph.tensor.saved_by_functions import STEPS
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch.tensors import Tensor, View, adopted
 from jitgraph.torch.writing import OF_ASKED_DTYPE, OF_OWN_DTYPE, overwritten, require_own_dtype, written_to
@@ -52,6 +54,14 @@ def _of_tensors(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return call
 
 
+def _as_one_step(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A function of PyTorch's tape, unless it is one of ``nn.functional``, which is by itself."""
+    package = function.__module__.rpartition(".")[2]
+    key = f"{package}.{name}" if package in ("linalg", "special") else name
+    is_one = key in STEPS and not function.__module__.startswith("jitgraph.nn.")
+    return one_step(function, key) if is_one else function
+
+
 def _results(results: Any) -> Any:
     """Results in PyTorch's classes, of which several are a tuple."""
     converted = adopted(results)
@@ -63,7 +73,7 @@ def torch_function(function: Callable[P, Any]) -> Callable[P, Any]:
 
     Calls of tensors and numbers that are one op go past Python, as those of jitgraph's own functions do.
     """
-    checked = _of_tensors(function, function.__name__)
+    checked = _of_tensors(_as_one_step(function, function.__name__), function.__name__)
     own, by_count = _parameters(function), _by_count(checked)
 
     @functools.wraps(function)
@@ -82,7 +92,7 @@ def with_out(function: Callable[..., Any], name: str | None = None) -> Callable[
     new tensors: where jitgraph's function gives an operand itself, a copy of it.
     """
     public = name or function.__name__
-    checked = _of_tensors(function, public)
+    checked = _of_tensors(_as_one_step(function, public), public)
     own, by_count = _parameters(function), _by_count(checked, fresh=True)
     package = "linalg." if function.__module__.endswith(".linalg") else ""
     is_strict = f"{package}{public}" in OF_OWN_DTYPE

@@ -1,6 +1,6 @@
 """Random programs that write between ops and their gradient have PyTorch's gradients or its errors.
 
-``VERSION_PROGRAMS=5000`` in the environment runs so many. Without PyTorch, what it gave for the first ones is in
+``VERSION_PROGRAMS=5000`` in the environment runs so many. Without PyTorch, what it gave for the first thousand is in
 ``version_programs.txt``; ``python -m tests.torch.test_version_programs`` writes it where PyTorch is installed.
 """
 
@@ -67,5 +67,5 @@ def test_random_programs_have_the_gradients_and_errors_of_pytorch() -> None:
 
 
 if __name__ == "__main__" and PyTorch:
-    lines = [outcome(PyTorch, VersionProgram(number).text, number) for number in range(60)]
+    lines = [outcome(PyTorch, VersionProgram(number).text, number) for number in range(1000)]
     sys.exit(RECORDED.write_text("\n".join(lines) + "\n") == 0)

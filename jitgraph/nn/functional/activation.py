@@ -21,6 +21,7 @@ from jitgraph.tensor.functions.method import axis_of
 from jitgraph.tensor.functions.reductions import argmax
 from jitgraph.tensor.functions.shapes import reshape
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.one_step import one_step
 
 # ----------------------------------------------------------------------
 # Activations and dropout, in PyTorch's names; activations compute integers in float32.
@@ -54,11 +55,13 @@ def relu(input: TensorLike, inplace: bool = False) -> Tensor:
     return written(input, _relu(input), inplace)
 
 
+@one_step
 def relu6(input: TensorLike, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)."""
     return written(input, hardtanh(input, 0.0, 6.0), inplace)
 
 
+@one_step
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x held between ``min_val`` and ``max_val``; the gradient at both is 0, as in PyTorch."""
     if min_val > max_val:
@@ -114,6 +117,7 @@ def elu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 _elu = direct_call(lambda x, alpha: wrap(ops.elu(floats(x)[0], alpha=float(alpha))), 2)
 
 
+@one_step
 def softplus(input: TensorLike, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x is greater than ``threshold``.
 
@@ -179,6 +183,7 @@ def selu(input: TensorLike, inplace: bool = False) -> Tensor:
     return written(input, elu(input, _SELU_ALPHA) * _SELU_SCALE, inplace)
 
 
+@one_step
 def celu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017); ``alpha`` is not 0."""
     if alpha == 0:
@@ -200,6 +205,7 @@ def mish(input: TensorLike, inplace: bool = False) -> Tensor:
     return written(input, x * tanh(softplus(x)), inplace)
 
 
+@one_step
 def hardsigmoid(input: TensorLike, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6; the gradient is 0 at both bends."""
     x = _float(input)
@@ -207,6 +213,7 @@ def hardsigmoid(input: TensorLike, inplace: bool = False) -> Tensor:
     return written(input, where(inside, x / 6 + 0.5, where(x >= 3, 1.0, where(x <= -3, 0.0, x))), inplace)
 
 
+@one_step
 def hardswish(input: TensorLike, inplace: bool = False) -> Tensor:
     """x * min(max(x + 3, 0), 6) / 6 (Howard et al. 2019)."""
     x = _float(input)
@@ -214,12 +221,14 @@ def hardswish(input: TensorLike, inplace: bool = False) -> Tensor:
     return written(input, where(x <= -3, 0.0, where(x >= 3, x, where(x == x, bent * (bent + 3) / 6, x))), inplace)
 
 
+@one_step
 def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
     """x where |x| > ``lambd``, else 0; NaN stays."""
     x = _float(input)
     return where((x >= -lambd) & (x <= lambd), 0.0, x)
 
 
+@one_step
 def softshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
     """x moved towards 0 by ``lambd``, and 0 where it would pass it; JitgraphError for a negative ``lambd``."""
     if lambd < 0:
@@ -246,6 +255,7 @@ def softsign(input: TensorLike) -> Tensor:
     return x / (1 + abs(x))
 
 
+@one_step
 def threshold(input: TensorLike, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where it is greater than ``threshold`` or NaN, else ``value``."""
     return _above(input, threshold, value, inplace)
@@ -256,6 +266,7 @@ def _above(input: TensorLike, threshold: float, value: float, inplace: bool) -> 
     return written(input, where(x <= threshold, float(value), x), inplace)
 
 
+@one_step
 def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
     """x, or ``weight * x`` where x is not positive: one weight, or one for each channel on axis 1 (He et al. 2015)."""
     operand, slope = floats(input, weight)
@@ -290,6 +301,7 @@ def rrelu(
 
 
 @axis_or_dim
+@one_step
 def glu(input: TensorLike, dim: int = -1) -> Tensor:
     """The first half of x along ``dim`` times the sigmoid of the second (Dauphin et al. 2017)."""
     x = _float(input)

@@ -36,6 +36,7 @@ from jitgraph.tensor.functions.reductions import max as max_of
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.one_step import one_step
 
 # ----------------------------------------------------------------------
 # Losses of scores and classes: cross entropies and margins, and ``one_hot``. Labels out of range raise IndexError.
@@ -91,6 +92,7 @@ def _weighted(each: Any, labels: Any, weight: TensorLike, reduction: str, ignore
     ).value
 
 
+@one_step
 def nll_loss(
     input: TensorLike,
     target: TensorLike,
@@ -227,6 +229,7 @@ def binary_cross_entropy(
     return loss
 
 
+@one_step
 def soft_margin_loss(
     input: TensorLike,
     target: TensorLike,
@@ -267,6 +270,7 @@ def _labels(name: str, x: Tensor, target: TensorLike, rank: int) -> Tensor:
     return wrap(lifting.positions(labels))
 
 
+@one_step
 def multi_margin_loss(
     input: TensorLike,
     target: TensorLike,
@@ -302,6 +306,7 @@ def multi_margin_loss(
     return reduced(where(other, terms, 0.0).sum(axis=-1) / classes, reduction)
 
 
+@one_step
 def multilabel_margin_loss(
     input: TensorLike,
     target: TensorLike,
@@ -359,6 +364,7 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
 # Connectionist temporal classification (Graves et al. 2006): the probability of a labelling over all alignments.
 
 
+@one_step
 def ctc_loss(
     log_probs: TensorLike,
     targets: TensorLike,

@@ -31,6 +31,7 @@ from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.functions.manipulation import moveaxis
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.one_step import one_step
 from jitgraph.tensor.scalars import for_each, listed
 from jitgraph.tensor.tensor import Tensor, wrap
 
@@ -97,6 +98,7 @@ def _resampled(x: Tensor, axis: int, out: int, scale: float | None, mode: str, a
     return weighted(x, axis, np.clip(taps, 0, size - 1).astype(np.int64), weights)
 
 
+@one_step
 def interpolate(
     input: TensorLike,
     size: int | Sequence[int] | None = None,
@@ -186,6 +188,7 @@ def _reflected(coords: Tensor, low: float, high: float) -> Tensor:
     return where(left > span, 2 * span - left, left) + low
 
 
+@one_step
 def grid_sample(
     input: TensorLike,
     grid: TensorLike,

@@ -15,6 +15,7 @@ from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.direct_calls import direct_call
 from jitgraph.tensor.functions.elementwise import where
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.one_step import one_step
 
 # ----------------------------------------------------------------------
 # Products with weights: linear and bilinear maps, embedding, convolutions, attention.
@@ -220,6 +221,7 @@ def _of_one_batch(q: Any, k: Any, v: Any, mask: Any) -> tuple[Any, Any, Any, Any
     return q, k, v, mask
 
 
+@one_step
 def bilinear(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
     """input1 @ weight[k] @ input2 + bias[k] for each output k: x1[..., I], x2[..., J], weight[O, I, J] to [..., O].
 

@@ -24,6 +24,7 @@ from jitgraph.tensor.functions.manipulation import pad
 from jitgraph.tensor.functions.norms import finite_or_nan, p_norm
 from jitgraph.tensor.functions.reductions import mean, var
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.one_step import one_step
 
 
 def _scale_and_shift(x: Any, weight: Any, bias: Any, shape: tuple[Any, ...], name: str) -> tuple[Any, Any]:
@@ -83,6 +84,7 @@ def _norming(of: tuple[tuple[int, ...], float]) -> NativeFunction:
 _layer_norms = DirectCalls(_norming)
 
 
+@one_step
 def rms_norm(
     input: TensorLike, normalized_shape: int | Sequence[int], weight: TensorLike | None = None, eps: float | None = None
 ) -> Tensor:
@@ -113,6 +115,7 @@ def _channels(x: Any, name: str) -> tuple[Any, ...]:
     return (x.shape[1],)
 
 
+@one_step
 def group_norm(
     input: TensorLike,
     num_groups: int,
@@ -188,6 +191,7 @@ def normalize(input: TensorLike, p: float = 2.0, dim: int = 1, eps: float = 1e-1
     return result
 
 
+@one_step
 def instance_norm(
     input: TensorLike,
     running_mean: Tensor | None = None,

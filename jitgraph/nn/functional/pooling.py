@@ -37,6 +37,7 @@ from jitgraph.tensor.functions.reductions import argmax
 from jitgraph.tensor.functions.scattering import scatter
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.one_step import one_step
 from jitgraph.tensor.scalars import for_each, listed
 
 # ----------------------------------------------------------------------
@@ -230,6 +231,7 @@ def _is_plain(spatial: int, dilation: Any, ceil_mode: bool) -> bool:
     return spatial < 3 and not ceil_mode and all(gap == 1 for gap in listed(dilation))
 
 
+@one_step
 def max_pool1d(
     input: TensorLike,
     kernel_size: Any,
@@ -249,6 +251,7 @@ def max_pool1d(
     return max_pool("max_pool1d", 1, input, *settings, dilation, ceil_mode, return_indices)
 
 
+@one_step
 def max_pool2d(
     input: TensorLike,
     kernel_size: Any,
@@ -268,6 +271,7 @@ def max_pool2d(
     return max_pool("max_pool2d", 2, input, *settings, dilation, ceil_mode, return_indices)
 
 
+@one_step
 def max_pool3d(
     input: TensorLike,
     kernel_size: Any,
@@ -285,6 +289,7 @@ def max_pool3d(
     return max_pool("max_pool3d", 3, input, *settings, dilation, ceil_mode, return_indices)
 
 
+@one_step
 def avg_pool1d(
     input: TensorLike,
     kernel_size: Any,
@@ -301,6 +306,7 @@ def avg_pool1d(
     return avg_pool("avg_pool1d", 1, input, *settings, ceil_mode, count_include_pad, None)
 
 
+@one_step
 def avg_pool2d(
     input: TensorLike,
     kernel_size: Any,
@@ -318,6 +324,7 @@ def avg_pool2d(
     return avg_pool("avg_pool2d", 2, input, *settings, ceil_mode, count_include_pad, divisor_override)
 
 
+@one_step
 def avg_pool3d(
     input: TensorLike,
     kernel_size: Any,
@@ -332,6 +339,7 @@ def avg_pool3d(
     return avg_pool("avg_pool3d", 3, input, *settings, ceil_mode, count_include_pad, divisor_override)
 
 
+@one_step
 def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: float | int | None = None) -> Tensor:
     """x with elements around it: ``pad`` is (before, after) of the last axis, then of the one before.
 
@@ -382,6 +390,7 @@ def lp_pool3d(
     return lp_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@one_step
 def max_unpool1d(
     input: TensorLike,
     indices: TensorLike,
@@ -394,6 +403,7 @@ def max_unpool1d(
     return max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@one_step
 def max_unpool2d(
     input: TensorLike,
     indices: TensorLike,
@@ -406,6 +416,7 @@ def max_unpool2d(
     return max_unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@one_step
 def max_unpool3d(
     input: TensorLike,
     indices: TensorLike,
@@ -490,31 +501,37 @@ def adaptive_max_pool(name: str, spatial: int, input: TensorLike, output_size: A
         return values, single(reshape(wrap(at), (*batch, *out)), alone)
 
 
+@one_step
 def adaptive_avg_pool1d(input: TensorLike, output_size: Any) -> Tensor:
     """Means of ``output_size`` windows of x[N, C, L]."""
     return adaptive_avg_pool("adaptive_avg_pool1d", 1, input, output_size)
 
 
+@one_step
 def adaptive_avg_pool2d(input: TensorLike, output_size: Any) -> Tensor:
     """Means of windows of x[N, C, H, W], ``output_size`` of them on each axis; None keeps the axis."""
     return adaptive_avg_pool("adaptive_avg_pool2d", 2, input, output_size)
 
 
+@one_step
 def adaptive_avg_pool3d(input: TensorLike, output_size: Any) -> Tensor:
     """Means of windows of x[N, C, D, H, W], ``output_size`` of them on each axis; None keeps the axis."""
     return adaptive_avg_pool("adaptive_avg_pool3d", 3, input, output_size)
 
 
+@one_step
 def adaptive_max_pool1d(input: TensorLike, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima of ``output_size`` windows of x[N, C, L], and with ``return_indices`` their places."""
     return adaptive_max_pool("adaptive_max_pool1d", 1, input, output_size, return_indices)
 
 
+@one_step
 def adaptive_max_pool2d(input: TensorLike, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima of windows of x[N, C, H, W], ``output_size`` of them on each axis, and their flat places."""
     return adaptive_max_pool("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
+@one_step
 def adaptive_max_pool3d(input: TensorLike, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima of windows of x[N, C, D, H, W], ``output_size`` of them on each axis, and their flat places."""
     return adaptive_max_pool("adaptive_max_pool3d", 3, input, output_size, return_indices)
@@ -603,6 +620,7 @@ def _pooled(
     return single(values, alone), single(at, alone)
 
 
+@one_step
 def fractional_max_pool2d(
     input: TensorLike,
     kernel_size: Any,
@@ -624,6 +642,7 @@ def fractional_max_pool2d(
     return _pooled("fractional_max_pool2d", 2, input, *settings)
 
 
+@one_step
 def fractional_max_pool3d(
     input: TensorLike,
     kernel_size: Any,

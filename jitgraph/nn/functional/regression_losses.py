@@ -28,6 +28,7 @@ from jitgraph.tensor.functions.norms import finite_or_nan, p_norm
 from jitgraph.tensor.functions.norms import pdist as pdist
 from jitgraph.tensor.functions.shapes import expand_dims
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.one_step import one_step
 
 # ----------------------------------------------------------------------
 # Losses of predicted numbers and of the parameters of distributions.
@@ -73,6 +74,7 @@ def l1_loss(
     return _of_distance(ops.l1_loss, input, target, reduction_of(reduction, size_average, reduce), weight)
 
 
+@one_step
 def smooth_l1_loss(
     input: TensorLike,
     target: TensorLike,
@@ -91,6 +93,7 @@ def smooth_l1_loss(
     return reduced(near * near * (0.5 / beta) + (distance - near), reduction)
 
 
+@one_step
 def huber_loss(
     input: TensorLike,
     target: TensorLike,
@@ -199,6 +202,7 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float =
     return (a * b).sum(axis=dim) / left / right  # type: ignore[no-any-return]
 
 
+@one_step
 def pairwise_distance(
     x1: TensorLike, x2: TensorLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:

@@ -17,19 +17,19 @@ from jitgraph.eager.placement import DeviceValue
 from jitgraph.eager.tape import EagerValue, LeafRecord, Record
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
-from jitgraph.location import Location
+from jitgraph.location import Place, located, user_location
 
 
 class Contents:
     """What a tensor has from one counted write to the next: ``value``, the newest, None once the next write came."""
 
-    __slots__ = ("__weakref__", "location", "owner", "value", "version")
+    __slots__ = ("__weakref__", "owner", "place", "value", "version")
 
     def __init__(self, value: Any, version: int) -> None:
         self.value = value
         self.version = version  # of the tensor at that time
         self.owner: Any = None  # refers to the tensor, weakly
-        self.location: Location | None = None  # of the write that ended it
+        self.place: Place = None  # of the write that ended it
 
 
 class _Part(NamedTuple):
@@ -109,7 +109,7 @@ def overwritten(tensor: Any, old: Any, *, counted: bool) -> None:
     if counted:
         contents.value = None
         contents.owner = weakref.ref(tensor)
-        contents.location = Location.of_user()
+        contents.place = user_location()
         _followed.pop(id(tensor), None)
     else:
         contents.value = new
@@ -351,7 +351,7 @@ def _changed(value: Any, change: _WrittenSince, record: Record) -> str:
     if made is not None and not isinstance(made, LeafRecord):
         text += f", which is output {value.output} of {made.name.title().replace('_', '')}Backward0,"
     text += f" is at version {change.version}; expected version {change.expected} instead."
-    written = change.contents.location if change.contents is not None else None
+    written = located(change.contents.place) if change.contents is not None else None
     text += f"\n  {record.name} at {record.location} needs it"
     if written is not None:
         text += f"; it was written at {written}"

@@ -21,6 +21,10 @@ _SYNONYMS: Final = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "in
 """NumPy's keywords, which PyTorch's functions accept for their own."""
 
 
+_BY_COUNT: Final[dict[Callable[..., Any], DirectCalls]] = {}
+"""What serves calls of a function by positional arguments alone, by how many they are."""
+
+
 def _with_own_names(kwargs: dict[str, Any], own: frozenset[str]) -> dict[str, Any]:
     """Keyword arguments by the names of the parameters: ``input`` is ``self`` of an operator, ``axis`` is ``dim``."""
     if own.issuperset(kwargs):
@@ -82,6 +86,7 @@ def torch_function(function: Callable[P, Any]) -> Callable[P, Any]:
             return by_count[len(args)](*args)
         return _results(checked(*args, **_with_own_names(kwargs, own)))
 
+    _BY_COUNT[call] = by_count
     return call
 
 
@@ -111,6 +116,7 @@ def with_out(function: Callable[..., Any], name: str | None = None) -> Callable[
             return written_to(out, result)
         return _fresh(_results(result), (*args, *kwargs.values()))
 
+    _BY_COUNT[call] = by_count
     return call
 
 
@@ -146,10 +152,13 @@ def _by_count(function: Callable[..., Any], fresh: bool = False) -> DirectCalls:
 def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     """``x.f_(...)``: the result of ``f(x, ...)`` written to x, whose shape and dtype stay; gives x."""
     name = f"{function.__name__}_"
+    by_count = _BY_COUNT.get(function)
 
     @functools.wraps(function)
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        return overwritten(self, function(self, *args, **kwargs))
+        if kwargs or by_count is None:
+            return overwritten(self, function(self, *args, **kwargs))
+        return overwritten(self, by_count[1 + len(args)](self, *args))
 
     call.__name__ = name
     call.__qualname__ = name

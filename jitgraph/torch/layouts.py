@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import jitgraph as jg
 from jitgraph import dtypes
@@ -72,6 +72,22 @@ def is_basic(index: Any) -> bool:
         ):
             return False
     return True
+
+
+def is_within(items: tuple[Any, ...], shape: tuple[Any, ...]) -> bool:
+    """Whether a basic index is seen at a glance to fit: ints that are in range, and slices by ints."""
+    if len(items) > len(shape):
+        return False
+    for item, size in zip(items, shape, strict=False):
+        if item.__class__ is int:
+            if not -size <= item < size:
+                return False
+        elif item.__class__ is not slice or not {type(item.start), type(item.stop), type(item.step)} <= _BOUNDS:
+            return False
+    return True
+
+
+_BOUNDS: Final = {int, type(None)}
 
 
 def advanced(index: Any) -> Any:

@@ -35,13 +35,14 @@ from jitgraph.torch.layouts import (
     indexed_layout,
     is_basic,
     is_contiguous,
+    is_within,
 )
 from jitgraph.torch.metadata import Size, canonical, device
 from jitgraph.torch.operators import attach_operators
 from jitgraph.torch.scalar_types import dtype as dtype_class
 from jitgraph.torch.scalar_types import get_default_dtype, scalar_type
-from jitgraph.torch.view_steps import UNGRADED, DataStep, Detach, ViewStep, data_step, of_copy, stepped
-from jitgraph.torch.writing import RETAINING, in_history_of
+from jitgraph.torch.view_steps import UNGRADED, DataStep, Detach, IndexStep, ViewStep, data_step, of_copy, stepped
+from jitgraph.torch.writing import RETAINING, in_history_of, is_without_history
 
 if TYPE_CHECKING:
     from jitgraph.eager import versions as _versions
@@ -217,10 +218,23 @@ class Tensor(jg.Tensor):
             if before is not None:
                 writes.note(before, self.value, counted=counted)
             return
+        if is_without_history(self, self._value, value, current):
+            self._replace(value, counted)
+            return
         old = self._value
         kept = not current.grad_enabled and not self._requires_grad and old.requires_grad
         self._give(value, current)
         if kept or is_referenced(old) or _versions.is_followed(self):
+            _versions.overwritten(self, old, counted=counted)
+        if counted:
+            self._indexed += 1  # type: ignore[assignment]
+
+    def _replace(self, value: Any, counted: bool = True) -> None:
+        """As ``_rebind``, where ``is_without_history`` says that no gradient has to do with it."""
+        old = self._value
+        self._value = value
+        self._weak = False
+        if is_referenced(old) or _versions.is_followed(self):
             _versions.overwritten(self, old, counted=counted)
         if counted:
             self._indexed += 1  # type: ignore[assignment]
@@ -399,7 +413,7 @@ class Tensor(jg.Tensor):
         return element
 
     def __getitem__(self, index: Any) -> Tensor:
-        if is_basic(index):
+        if index.__class__ is int or is_basic(index):
             return indexed(self, index)  # type: ignore[no-any-return]
         result = wrap(indexing.get(self.value, advanced(index)))
         result.__class__ = Tensor
@@ -726,17 +740,20 @@ def reshaped(x: Tensor, shape: tuple[Any, ...], strides: tuple[Any, ...] | None 
 def indexed(x: Tensor, index: Any) -> View:
     """The view by a basic index; IndexError where it does not fit."""
     items = index if isinstance(index, tuple) else (index,)
-    step = ViewStep("indexing", lambda t: jg.Tensor.__getitem__(t, index), lambda t, new: _with(t, index, new))
-    view = view_of(x, step, lambda: indexed_layout(tuple(x.shape), layout_of(x), items))
-    if context.current().trace is None:
-        view._read()  # where an index is out of range, here
-    else:
-        view.storage_layout  # noqa: B018 - likewise
+    view = view_of(x, IndexStep(index), lambda: indexed_layout(tuple(x.shape), layout_of(x), items))
+    if context.current().trace is not None:
+        view.storage_layout  # noqa: B018 - where an index is out of range, here
+    elif not (_is_constant(x) and is_within(items, x._value.shape)):
+        view._read()  # likewise, and on the tape at this line of the user's
     return view
 
 
-def _with(x: Any, index: Any, new: Any) -> Any:
-    return wrap(indexing.put(x.value, index, new))
+def _is_constant(x: Tensor) -> bool:
+    """Whether a tensor outside of traces is known to be no view, and to be on no tape."""
+    if x.__class__ is not Tensor or x._requires_grad:
+        return False
+    value = x._value
+    return value.__class__ is EagerValue and value.record is None
 
 
 NATIVE_CLASSES["torch", False] = Tensor

@@ -10,7 +10,8 @@ from jitgraph.eager.handle import stopped
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
 from jitgraph.runtime import imports
-from jitgraph.tensor.tensor import wrap
+from jitgraph.tensor import indexing
+from jitgraph.tensor.tensor import Tensor, wrap
 
 
 class ViewStep:
@@ -29,6 +30,25 @@ class ViewStep:
         self.apply = apply
         self.put = put
         self.repeats = repeats
+
+
+class IndexStep(ViewStep):
+    """The step to the elements that a basic index chooses."""
+
+    __slots__ = ("index",)
+    name = "indexing"
+    repeats = False
+
+    def __init__(self, index: Any) -> None:
+        self.index = index
+
+    def apply(self, x: Any) -> Any:
+        """``x[index]``."""
+        return Tensor.__getitem__(x, self.index)
+
+    def put(self, x: Any, new: Any) -> Any:
+        """``x`` after ``x[index] = new``."""
+        return wrap(indexing.put(x.value, self.index, new))
 
 
 class _History:
@@ -126,7 +146,10 @@ def of_copy(steps: tuple[ViewStep, ...]) -> tuple[ViewStep, ...]:
 
 def data_step(steps: tuple[ViewStep, ...]) -> DataStep | None:
     """The ``.data`` of which a view by these steps is a part: it counts the writes."""
-    return next((step for step in steps if step.__class__ is DataStep), None)
+    for step in steps:
+        if step.__class__ is DataStep:
+            return step
+    return None
 
 
 def stepped(value: Any, steps: tuple[ViewStep, ...]) -> Any:

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import jitgraph as jg
 from jitgraph import dtypes
+from jitgraph.eager.handle import NATIVE_CLASSES
+from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
 from jitgraph.tensor import lifting
 from jitgraph.tensor.tensor import wrap
@@ -89,8 +91,26 @@ def require_castable(dtype: Any, to: Any) -> None:
         )
 
 
+def is_without_history(x: Any, old: Any, value: Any, current: context.Context) -> bool:
+    """Whether ``value``, which takes the place of x's value ``old`` outside of traces, is all that becomes of x: no
+    gradient flows to it or to what was there, none is asked for now, and none is retained."""
+    if old.__class__ is not EagerValue or value.__class__ is not EagerValue or value.record is not None:
+        return False
+    return (not current.grad_enabled if x._requires_grad else old.record is None) and not RETAINING
+
+
 def overwritten(self: Any, result: Any) -> Any:
     """``self`` with ``result`` as its value, which has its shape and may be cast to its dtype; else RuntimeError."""
+    kind: Any = NATIVE_CLASSES["torch", False]
+    if self.__class__ is kind and result.__class__ is kind and not result._requires_grad:
+        current, value = context.current(), result._value
+        if (
+            current.trace is None
+            and is_without_history(self, self._value, value, current)
+            and value._type is self._value._type is not None
+        ):
+            self._replace(value)
+            return self
     value = lifting.value_of(result)
     own = self._static.type
     if tuple(value.shape) != tuple(own.shape):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import jitgraph as jg
 import jitgraph.torch as torch
+from tests.graphs import needs_native
 
 VIEWS: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray[Any, Any]], Any]]] = {
     "index": (lambda x: x[1], lambda a: a[1]),
@@ -242,3 +244,42 @@ def test_no_result_is_written_to_elements_that_repeat() -> None:
     for shape in ((2, 3), (3, 3)):
         with pytest.raises(RuntimeError, match="single memory location"):
             torch.add(torch.ones(2, 3), 1, out=torch.ones(1, 3).expand(shape))
+
+
+def test_an_index_is_refused_where_it_stands() -> None:
+    x = torch.ones(2, 3)
+    for index in (2, -3, (0, 3), (0, -4), (0, 0, 0), (slice(0, 1), 5), (..., 3), (0, slice("a"))):
+        with pytest.raises(IndexError):
+            x[index]
+    assert [tuple(x[i].shape) for i in (-2, (1, 2), slice(5, 9), (slice(-9, 9), -3))] == [(3,), (), (0, 3), (2,)]
+    with pytest.raises(IndexError):
+        torch.tensor(1.0)[0]
+
+
+def test_a_view_of_what_is_computed_is_on_the_tape_at_its_own_line() -> None:
+    x = torch.ones(2, 3, requires_grad=True) * 2
+    line = sys._getframe().f_lineno + 1
+    row = x[0]
+    (row * 2).sum().backward()
+    assert row.grad_fn._record.location.line == line
+
+
+@needs_native
+@pytest.mark.parametrize(
+    ("most", "run"),
+    [(9, lambda x, y: x.add_(1)), (9, lambda x, y: x.mul_(y)), (12, lambda x, y: x[0]), (14, lambda x, y: x[0, 1:])],
+    ids=["a number", "a tensor", "an index", "indices"],
+)
+def test_writes_and_indices_of_constants_take_few_calls(
+    most: int, run: Callable[[Any, Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
+    x, y, calls = torch.ones(2, 3), torch.ones(2, 3), []
+    for _ in range(600):  # a table is due at last
+        run(x, y)
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_qualname) if event == "call" else None)
+    try:
+        run(x, y)
+    finally:
+        sys.setprofile(None)
+    assert len(calls) <= most, calls  # among them that of ``run``

@@ -27,7 +27,7 @@ check: $(STAMP)
 # past Python from the first one.
 LAST_PYTHON = $(lastword $(OTHER_PYTHONS))
 CALLS = tests/tracing tests/runtime tests/optim tests/nn
-PARTS = calls cuda rounds files models gradients scripts arrays captures sizes opinfo shipped mutants $(OTHER_PYTHONS)
+PARTS = calls cuda rounds files models gradients scripts arrays captures sizes opinfo onnx shipped mutants $(OTHER_PYTHONS)
 NIGHT := build/nightly/$(shell git diff --quiet HEAD 2>/dev/null && git rev-parse HEAD || date +%s)
 
 nightly: $(addprefix $(NIGHT)/,$(PARTS))
@@ -54,6 +54,10 @@ $(NIGHT)/files: $(STAMP)  # hostile files
 	$(BIN)/python -m tests.fuzz --files 20000
 	HOSTILE_PROGRAMS=5000 $(BIN)/python $(SUITE) tests/torch/export/test_files.py -k random
 	HOSTILE_ARCHIVES=20000 $(BIN)/python $(SUITE) tests/torch/jit/test_hostile_archives.py
+	@$(passed)
+
+$(NIGHT)/onnx: $(STAMP)  # every op with every dtype as an ONNX model
+	ONNX_EXPORT_CASES=all $(BIN)/python $(SUITE) tests/onnx
 	@$(passed)
 
 $(NIGHT)/models: $(STAMP)  # mixed precision of all models

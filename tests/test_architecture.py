@@ -370,6 +370,7 @@ def modules_after(statement: str) -> set[str]:
 
 
 OPS_BY_NAME = {  # how often a file above ops/ compares with names of ops; docs/architecture.md says why
+    "onnx.exporting.converting": 2,  # tables of the forms that ops have in ONNX
     "eager.saved_operands": 3,  # what PyTorch saves, by its formula for an op
     "passes.decompose": 1,
     "passes.fold": 2,

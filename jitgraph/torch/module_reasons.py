@@ -18,7 +18,7 @@ _INSIDE: Final = "it is a part of PyTorch's own implementation"
 
 OF_MODULES: Final[dict[str, dict[str, str]]] = {
     "torch": _by_name(
-        ("ONNX is not supported yet; jitgraph.save writes files that run with NumPy alone", "onnx"),
+        ("jitgraph.onnx.export writes ONNX models, and jitgraph.onnx.load reads them", "onnx"),
         (_INSIDE, "_C _inductor _jit_internal _tensor _tensor_str _utils contrib"),
     ),
     "torch.nn": _by_name(

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib.util
 import io
 import linecache
 import os
@@ -179,6 +180,12 @@ def differences(page: str, name: str) -> Iterator[Difference]:
             yield Difference(location, location, code, got)
 
 
+def _module_name(path: Path) -> str:
+    """The module that a page is: by its name, unless that is the name of a package, which the page may import."""
+    name = path.stem.replace("-", "_")
+    return name if importlib.util.find_spec(name) is None else f"{name}_page"
+
+
 def main() -> int:
     path = Path(sys.argv[1]).resolve()
     page = path.read_text()
@@ -192,7 +199,7 @@ def main() -> int:
         if path.with_suffix("").is_dir():
             shutil.copytree(path.with_suffix(""), folder, dirs_exist_ok=True)
         os.chdir(folder)
-        actual = list(differences(page, path.stem.replace("-", "_")))
+        actual = list(differences(page, _module_name(path)))
         os.chdir(path.parent)
     if "--write" in sys.argv:
         for difference in reversed([d for d in actual if d.start != d.end or not d.wanted]):

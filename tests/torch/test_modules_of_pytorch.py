@@ -39,7 +39,7 @@ def test_modules_of_pytorchs_layout_have_the_names_of_their_package(path: str, n
     [
         ("utils.tensorboard", r"torch\.utils\.tensorboard': .*tensorboardX"),
         ("utils.cpp_extension", "custom_op"),
-        ("onnx", "ONNX is not supported yet"),
+        ("onnx", r"jitgraph\.onnx\.export writes ONNX models"),
         ("sparse", "no sparse tensors"),
         ("nn.quantized", "no quantised tensors"),
         ("mps", "NVIDIA GPUs"),

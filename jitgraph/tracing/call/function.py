@@ -201,6 +201,13 @@ class TracedFunction(_FunctionFields):
     def _made_of(self) -> tuple[Any, ...]:
         return self.__wrapped__, self.options, tuple(sorted(self._binder.static)), ()
 
+    def with_shapes(self, dynamic_shapes: Mapping[str, Any], function: Any = None) -> TracedFunction:
+        """This function, or ``function`` with its options, with these names for sizes: yet to be traced."""
+        wrapped, old, static, numbers = self._made_of
+        shapes = shapes_by_name(dynamic_shapes)
+        options = Options(shapes, old.strict, old.verify, old.threads, old.max_bytes, old.fastmath)
+        return TracedFunction(wrapped if function is None else function, options, static, numbers)
+
     @cached_property
     def restore(self) -> Callable[[], TracedFunction]:
         """Gives this function where its name leads to it, else one made anew."""

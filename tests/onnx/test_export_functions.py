@@ -339,6 +339,21 @@ def test_large_weights_stand_in_a_file_of_their_own(tmp_path: Path, rng: np.rand
     assert data.stat().st_size == 64 * 64 * 4
 
 
+def test_a_saved_model_becomes_another_file(tmp_path: Path, rng: np.random.Generator) -> None:
+    net = jg.nn.Linear(3, 2)
+
+    @jg.trace(dynamic_shapes={"x": {0: "batch"}})
+    def scaled(x: jg.Tensor, scale: float = 0.5) -> jg.Tensor:
+        return net(x) * scale
+
+    x = normal(rng, 4, 3)
+    jg.save(scaled, tmp_path / "model.jg", example_inputs=(x, 0.5))
+    loaded = jg.load(tmp_path / "model.jg")
+    proto = exported(tmp_path, loaded, (jg.TensorSpec(("batch", 3), jg.float32),))
+    assert "net.weight" in [tensor.name for tensor in proto.graph.initializer]
+    require_results(proto, {"x": x}, (scaled(x),))
+
+
 # --- what cannot be exported ---
 
 

@@ -56,9 +56,9 @@ def export(
         raise JitgraphError("example_inputs holds the arguments in a tuple\n  hint: example_inputs=(x,)")
     if not callable(f):
         raise JitgraphError(f"jg.onnx.export takes a function or a module, not a {type(f).__name__}")
-    function = traced(f)
+    function: Any = f if isinstance(f, SavedModel) else traced(f)  # what is from a file knows the defaults of numbers
     if dynamic_shapes is not None:
-        function = _with_shapes(function, dynamic_shapes)
+        function = _with_shapes(traced(f), dynamic_shapes)
     entry = entry_of(function.lower(*example_inputs), _keys(f))
     _write(ModelOf(entry, dict(metadata or {})), Path(path), external_above)
 

@@ -239,11 +239,12 @@ def created_here(value: Any) -> Any:
 
 
 def rebuilt_here(value: Any) -> Any:
-    """``created_here`` of a tree that was built of leaves, and of the containers in it."""
+    """``created_here`` of a tree that was built of leaves, and of the containers in it; not of a leaf that is an object
+    from outside, whose writes the enclosing statements have to know."""
     for part in objects_in(value):
         if part is not None and not isinstance(part, Tensor):
             created_here(part)
-    return created_here(value)
+    return created_here(value) if isinstance(value, Tensor) or tree.container_of(value) is not None else value
 
 
 def start_body(cells: Cells, values: dict[str, Any]) -> None:

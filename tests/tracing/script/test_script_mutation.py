@@ -443,3 +443,42 @@ def test_a_list_that_grows_in_a_loop_of_known_length_is_unrolled() -> None:
         return results
 
     agree(f)
+
+
+class Account:
+    def __init__(self, total: Any) -> None:
+        self.total = total
+
+
+def test_a_variable_that_is_an_outer_object_does_not_hide_its_writes() -> None:
+    """Neither where loops carry it, nor where branches choose it."""
+
+    def renamed(x: Any, n: Any) -> Any:
+        account = Account(x - 1)
+        name = account
+        for row in x:
+            account.total = account.total - row
+            name = x * 0.5
+            account.total = account.total + name
+        return account.total
+
+    def carried(x: Any, n: Any) -> Any:
+        account = Account(x - 1)
+        if x.sum() > 0:
+            name = account
+            for _ in range(n):
+                name.total = name.total + 1
+                name = account
+        return account.total
+
+    def chosen(x: Any, n: Any) -> Any:
+        account = Account(x - 1)
+        for _ in range(n):
+            name = account if x[0] > 0 else account
+            name.total = name.total * 0.5
+            if x[1] > 0:
+                account.total = account.total + 1
+        return account.total
+
+    for function in (renamed, carried, chosen):
+        agree(function)

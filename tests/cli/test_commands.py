@@ -197,6 +197,21 @@ def test_export_of_a_shared_library(command: Command, folder: Path, tmp_path: Pa
     np.testing.assert_array_equal(np.array(done.stdout.split(), np.float32), SCORES.reshape(-1))
 
 
+def test_export_as_onnx(command: Command, folder: Path, tmp_path: Path) -> None:
+    """With named sizes; the reference evaluator of onnx gives the numbers."""
+    onnx = pytest.importorskip("onnx")
+    reference = pytest.importorskip("onnx.reference")
+    path = tmp_path / "scaled.onnx"
+    result = command("export", folder / "scaled.jg", "--onnx", path)
+    assert result.code == 0, result.err
+    model = onnx.load(path)
+    assert [dim.dim_param or dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim] == ["batch", 3]
+    inputs = {"x": X} | {value.name: np.float64(2.0) for value in model.graph.input[1:]}
+    actual = reference.ReferenceEvaluator(model).run(None, inputs)
+    np.testing.assert_allclose(actual[0], SCORES, rtol=1e-6)
+    np.testing.assert_array_equal(actual[1], [2, 0])
+
+
 def test_names_in_c_are_names() -> None:
     from jitgraph.standalone.shared_object import c_name
 

@@ -32,7 +32,7 @@ def __array_namespace_info__():  # type: ignore[no-untyped-def]  # noqa: N807 - 
 
 
 own_code.register_packages(
-    stateful=("nn", "optim", "torch.nn", "torch.optim", "torch.jit", "torch.utils", "torch.export", "onnx"),
+    stateful=("nn", "optim", "torch.nn", "torch.optim", "torch.jit", "torch.utils", "torch.export", "onnx.loaded"),
     stateless=("nn.functional", "torch.nn.functional"),
     staged=("nn", "torch.nn"),
 )

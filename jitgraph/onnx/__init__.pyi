@@ -1,4 +1,4 @@
 """The public names of ``jitgraph.onnx``, and where each is defined."""
 
 from jitgraph.onnx.exporting.writing import export as export
-from jitgraph.onnx.importing import load as load
+from jitgraph.onnx.loaded.module import load as load

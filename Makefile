@@ -56,8 +56,9 @@ $(NIGHT)/files: $(STAMP)  # hostile files
 	HOSTILE_ARCHIVES=20000 $(BIN)/python $(SUITE) tests/torch/jit/test_hostile_archives.py
 	@$(passed)
 
-$(NIGHT)/onnx: $(STAMP)  # every op with every dtype as an ONNX model
-	ONNX_EXPORT_CASES=all $(BIN)/python $(SUITE) tests/onnx
+$(NIGHT)/onnx: $(STAMP)  # every op with every dtype as an ONNX model; the cases of onnx's own backends, and hostile models
+	ONNX_EXPORT_CASES=all HOSTILE_ONNX_MODELS=5000 $(BIN)/python $(SUITE) tests/onnx
+	$(BIN)/python -m tests.onnx.backend_cases --fail wrong,error
 	@$(passed)
 
 $(NIGHT)/models: $(STAMP)  # mixed precision of all models

@@ -46,8 +46,8 @@ _PICKLE: Final = FileFormat(
     f"only where you trust it, {_TORCH}",
 )
 ONNX: Final = FileFormat(
-    "an ONNX model, which jitgraph does not read",
-    f"onnx.numpy_helper.to_array gives the arrays of onnx.load(path).graph.initializer; {_ARRAYS}",
+    "an ONNX model",
+    "jg.onnx.load(path) reads it",
 )
 SAVED_RUN: Final = FileFormat("a checkpoint of jitgraph", "jg.load_checkpoint(path, model=model) reads it")
 SAFETENSORS: Final = FileFormat(

@@ -23,14 +23,14 @@ _HOST_ALONE: Final = frozenset({*values.STORED, values.TEXT})
 class Call:
     """A model as a function of its tensors and of its arguments."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, static_sizes: Sequence[str] = ()) -> None:
         resolver = Resolver(model)
         self._routine = Routine(model.graph, Scope(resolver, model.opsets, {}, 0, ""))
         self.states = tuple(resolver.states)
         self._inputs = model.graph.inputs
         self._types = [model.graph.types.get(name, ValueType("tensor")) for name in self._inputs]
         self.signature = _signature(self._inputs)
-        self.dynamic_shapes = _dynamic_shapes(self.signature, self._types)
+        self.dynamic_shapes = _dynamic_shapes(self.signature, self._types, static_sizes)
         others = any(each.kind != "tensor" or each.dtype in _HOST_ALONE for each in self._types)
         self.is_by_node = others or bool(self._routine.read_by_host & set(self._inputs))
         """Whether inputs decide about shapes, or are no tensors, so that the model is computed node by node."""
@@ -59,11 +59,14 @@ def _signature(names: Sequence[str]) -> inspect.Signature:
     return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in own])
 
 
-def _dynamic_shapes(signature: inspect.Signature, types: Sequence[ValueType]) -> dict[str, dict[int, str]]:
-    """Names for the sizes that the model names."""
+def _dynamic_shapes(
+    signature: inspect.Signature, types: Sequence[ValueType], static: Sequence[str]
+) -> dict[str, dict[int, str]]:
+    """Names for the sizes that the model names, but for those that are static."""
     dynamic = {}
     for name, each in zip(signature.parameters, types, strict=True):
-        axes = {i: _size_name(size) for i, size in enumerate(each.shape or ()) if isinstance(size, str)}
+        named = {i: size for i, size in enumerate(each.shape or ()) if isinstance(size, str) and size not in static}
+        axes = {i: _size_name(size) for i, size in named.items()}
         if axes:
             dynamic[name] = axes
     return dynamic

@@ -46,7 +46,8 @@ class Definition:
     """An operator since a version: a function of its operands, with attributes as keywords.
 
     ``host`` has the numbers of operands that are host values; others come as tensors. ``on_host`` computes the operator
-    where all operands are host values. ``raw`` operators take operands as they are.
+    where all operands are host values. ``raw`` operators take operands as they are,
+    and read the elements of those in ``host``.
     """
 
     since: int

@@ -174,11 +174,6 @@ class Bound:
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         return self.routine(inputs, self._outer, self._states)
 
-    @property
-    def read(self) -> list[Any]:
-        """The values around that it reads."""
-        return [self._outer[name] for name in sorted(self.routine.free) if name in self._outer]
-
 
 def run(step: Step, scope: Values, states: Sequence[Any]) -> None:
     """Compute a step's outputs into ``scope``."""

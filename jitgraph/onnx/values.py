@@ -116,7 +116,7 @@ def host(value: Any, what: str = "an operand") -> Any:
     if is_recording():
         raise TraceError(
             f"{what} depends on the elements of a tensor, and decides about shapes",
-            hint="module.forward(...) outside of a trace computes node by node",
+            hint="onnx.load(..., static_sizes=[name]) where it is a size, else module.forward(...), node by node",
         )
     return np.asarray(value.detach().numpy())
 

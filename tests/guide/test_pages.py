@@ -21,6 +21,8 @@ def test_a_page_prints_what_it_says(page: Path) -> None:
         pytest.skip("this page compiles C, and there is no cc")
     if "$ python -m jitgraph run" in page.read_text():
         pytest.importorskip("typer")
+    if "import onnx" in page.read_text():
+        pytest.importorskip("onnx")
     if "from tensorboard." in page.read_text():
         pytest.importorskip("tensorboard")
     command = [sys.executable, "-m", "tests.guide.page", str(page)]

@@ -175,6 +175,7 @@ def main() -> None:
     parser.add_argument("--offset", type=int, default=0, help="the first of the sample")
     parser.add_argument("--kind", default="all")
     parser.add_argument("--show", default="wrong,refused,error")
+    parser.add_argument("--fail", default="", help="outcomes for which the exit status is 1")
     parser.add_argument("--compiled", action="store_true")
     args = parser.parse_args()
     counts: Counter[str] = Counter()
@@ -187,6 +188,8 @@ def main() -> None:
             if result.kind in args.show.split(","):
                 print(result.kind, result.name, result.reason, flush=True)
     print(dict(counts))
+    if any(counts[each] for each in args.fail.split(",")):
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -213,3 +213,45 @@ def test_models_of_old_operator_sets_mean_what_they_did() -> None:
         model_of(nodes, [info("x", [2, 3])], [info("y", [2, 3])], 6, w=np.array([10, 20], np.float32))
     )
     assert module(np.zeros((2, 3), np.float32)).tolist() == [[10] * 3, [20] * 3]
+
+
+def test_sizes_are_named_but_for_those_that_are_static() -> None:
+    """x[batch, n] * n / 2, by the size as a float, which no name can follow into a shape: n is static."""
+    node = helper.make_node
+    nodes = [
+        node("Shape", ["x"], ["sizes"]),
+        node("Slice", ["sizes", "one", "two"], ["n"]),
+        node("Cast", ["n"], ["wide"], to=TensorProto.FLOAT),
+        node("Mul", ["wide", "half"], ["product"]),
+        node("Cast", ["product"], ["count"], to=TensorProto.INT64),
+        node("Concat", ["minus", "count"], ["target"], axis=0),
+        node("Reshape", ["x", "target"], ["y"]),
+    ]
+    arrays = {"one": np.array([1]), "two": np.array([2]), "minus": np.array([-1]), "half": np.array([0.5], np.float32)}
+    model = model_of(nodes, [info("x", ["batch", "n"])], [info("y", None)], **arrays)
+    module = jg.onnx.load(model, static_sizes=["n"])
+    for rows, columns in ((2, 4), (3, 4), (2, 6)):
+        assert module(np.zeros((rows, columns), np.float32)).shape == (rows * 2, columns // 2)
+    assert module.traced.cache_info().misses == 2
+    with pytest.raises(jg.TraceError, match="static_sizes"):
+        jg.onnx.load(model)(np.zeros((2, 4), np.float32))
+
+
+def test_a_model_whose_input_is_a_shape_is_computed_node_by_node() -> None:
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
+    module = jg.onnx.load(model_of(nodes, [info("x", None), info("shape", [2], TensorProto.INT64)], [info("y", None)]))
+    assert module.traced is None
+    assert module(np.zeros(6, np.float32), np.array([2, 3])).shape == (2, 3)
+
+
+def test_host_values_are_exact_and_follow_the_operators() -> None:
+    """What the shape of a Reshape is computed from: integers as in C and in Python, with their limits."""
+    from jitgraph.onnx.ops import on_host
+
+    x, y = np.array([7, -7, 7, -7, 5]), np.array([2, 2, -2, -2, 0])
+    assert on_host.exactly(on_host.quotient)(x, y).tolist() == [3, -3, -3, 3, 0]
+    assert on_host.exactly(on_host.rest)(x, y).tolist() == [1, -1, 1, -1, 0]
+    assert on_host.exactly(on_host.modulo)(x, y).tolist() == [1, 1, -1, -1, 0]
+    assert on_host.exactly(on_host.power)(x, np.array(2.0, np.float32)).dtype == np.int64
+    with pytest.raises(jg.NumberError, match="no int64"):
+        on_host.exactly(on_host.power)(np.array([10]), np.array([19]))

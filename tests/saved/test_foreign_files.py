@@ -56,7 +56,7 @@ FILES: dict[str, tuple[bytes, str, str]] = {
     "array.npy": (saved(lambda f: np.save(f, np.ones(3))), r"an \.npy file", r"jg\.asarray\(numpy\.load\(path\)\)"),
     "model.keras": (zipped("config.json", "metadata.json", "model.weights.h5"), "a Keras model", r"get_weights"),
     "model.h5": (b"\x89HDF\r\n\x1a\n" + bytes(100), "an HDF5 file", r"h5py\.File\(path\)"),
-    "model.onnx": (b"\x08\x08\x12\x07pytorch\x1a\x052.5.0:\x10" + bytes(20), "an ONNX model", r"to_array"),
+    "model.onnx": (b"\x08\x08\x12\x07pytorch\x1a\x052.5.0:\x10" + bytes(20), "an ONNX model", r"jg\.onnx\.load"),
     "model.gguf": (b"GGUF\x03\x00\x00\x00" + bytes(60), "GGUF", r"GGUFReader"),
     "model.tflite": (b"\x1c\x00\x00\x00TFL3" + bytes(60), "TensorFlow Lite", r"jg\.nn\.Module"),
     "model.tar": (archived(), "a tar archive", r"unpack it"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from jitgraph.errors import ArgumentError
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.onnx import reading, values
 from jitgraph.onnx.calling import Call
@@ -24,10 +25,13 @@ class OnnxModule(Module):
     have texts or sequences, is computed node by node, as ``forward`` does.
     """
 
-    def __init__(self, model: Model, tensors: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, model: Model, tensors: Mapping[str, Any] | None = None, static_sizes: Sequence[str] = ()
+    ) -> None:
         super().__init__()
         self._model = model
-        self._run = Call(model)
+        self._static_sizes = tuple(static_sizes)
+        self._run = Call(model, self._static_sizes)
         paths = []
         for state in self._run.states:
             path = _path(self, state.name)
@@ -59,26 +63,29 @@ class OnnxModule(Module):
         return {".".join(path): _at(self, path) for path in self._paths}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OnnxModule:
-        twin = OnnxModule(self._model, copy.deepcopy(self._tensors(), memo))
+        twin = OnnxModule(self._model, copy.deepcopy(self._tensors(), memo), self._static_sizes)
         memo[id(self)] = twin
         twin.train(self.training)
         return twin
 
     def __reduce__(self) -> Any:
-        return OnnxModule, (self._model, self._tensors())
+        return OnnxModule, (self._model, self._tensors(), self._static_sizes)
 
     def extra_repr(self) -> str:
         """The names of inputs and outputs, and the number of nodes."""
         return f"{', '.join(self.inputs)} -> {', '.join(self.outputs)}, {len(self._model.graph.nodes)} nodes"
 
 
-def load(model: str | os.PathLike[str] | bytes | Any) -> OnnxModule:
+def load(model: str | os.PathLike[str] | bytes | Any, *, static_sizes: Sequence[str] = ()) -> OnnxModule:
     """An ONNX model as a module, with its parameters: ``model`` is a path, a ModelProto, or the bytes of one.
 
+    Sizes that the model names stay free, but for those of ``static_sizes``: each value of theirs is compiled for.
     Needs the package onnx. LoadError for a model that is damaged or unsound, UnsupportedOp for an operator that is not
     known, FileNotFoundError for a path that is not there.
     """
-    return OnnxModule(reading.read(model))
+    if isinstance(static_sizes, str):
+        raise ArgumentError(f"static_sizes is a sequence of names, not the text {static_sizes!r}")
+    return OnnxModule(reading.read(model), static_sizes=static_sizes)
 
 
 def _at(module: Any, path: tuple[str, ...]) -> Any:

@@ -21,7 +21,7 @@ def _overlap(a: Any, boxes: Any) -> Any:
     return np.where(union > 0, common / np.where(union > 0, union, 1), 0)
 
 
-@define("NonMaxSuppression", raw=True)
+@define("NonMaxSuppression", host=(0, 1, 2, 3, 4), raw=True)
 def non_max_suppression(
     boxes: Any,
     scores: Any,

@@ -95,7 +95,7 @@ _ARITHMETIC: dict[str, tuple[Any, Any]] = {
     "Sub": (fn.subtract, operator.sub),
     "Mul": (fn.multiply, operator.mul),
     "Div": (_quotient, on_host.quotient),
-    "Pow": (_power, operator.pow),
+    "Pow": (_power, on_host.power),
 }
 for _name, (_function, _exact) in _ARITHMETIC.items():
 
@@ -121,7 +121,7 @@ def prelu(x: Any, slope: Any, **old: Any) -> Any:
 define("PRelu", since=7)(lambda x, slope: fn.where(fn.less(x, 0), fn.multiply(x, slope), x))
 
 
-@define("Mod", on_host=lambda x, y, fmod: on_host.exactly(np.fmod if fmod else operator.mod)(x, y))
+@define("Mod", on_host=lambda x, y, fmod: on_host.exactly(on_host.rest if fmod else on_host.modulo)(x, y))
 def mod(x: Any, y: Any, fmod: int) -> Any:
     return fn.fmod(x, y) if fmod else fn.remainder(x, y)
 

@@ -154,13 +154,13 @@ def arg_min(x: Any, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
 # Shapes that depend on elements: node by node, or of host values.
 
 
-@define("NonZero", raw=True)
+@define("NonZero", host=(0,), raw=True)
 def non_zero(x: Any) -> Any:
     array = values.host(x, "the number of nonzero elements")
     return np.stack(np.nonzero(array)).astype(np.int64) if array.ndim else np.zeros((0, int(array != 0)), np.int64)
 
 
-@define("Compress", raw=True)
+@define("Compress", host=(1,), raw=True)
 def compress(x: Any, condition: Any, axis: int | None = None) -> Any:
     mask = values.host(condition, "the number of elements that Compress selects")
     places = np.nonzero(mask)[0]
@@ -169,7 +169,7 @@ def compress(x: Any, condition: Any, axis: int | None = None) -> Any:
     return fn.take(fn.reshape(x, (-1,)), places, axis=0) if axis is None else fn.take(x, places, axis=axis)
 
 
-@define("Unique", raw=True)
+@define("Unique", host=(0,), raw=True)
 def unique(x: Any, axis: int | None = None, sorted: int = 1) -> Any:
     array = values.host(x, "the number of distinct elements")
     distinct, first, inverse, counts = np.unique(

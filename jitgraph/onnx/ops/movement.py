@@ -46,7 +46,7 @@ def sliced(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
     return x[tuple(index)]
 
 
-@define("Slice", since=10, raw=True)
+@define("Slice", since=10, host=(1, 2, 3, 4), raw=True)
 def slice_of(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
     first, last = (values.sizes(values.host(each, "the bounds of Slice")) for each in (starts, ends))
     along = list(range(len(first))) if axes is None else values.sizes(values.host(axes, "the axes of Slice"))
@@ -77,7 +77,7 @@ def _split(x: Any, sizes: Any, axis: int, count: int) -> tuple[Any, ...]:
     return tuple(pieces)
 
 
-@define("Split", since=13, raw=True)
+@define("Split", since=13, host=(1,), raw=True)
 def split(x: Any, sizes: Any = None, axis: int = 0, num_outputs: int | None = None, outputs: Any = ()) -> Any:
     wanted = None if sizes is None else values.sizes(values.host(sizes, "the sizes of Split"))
     return _split(x, wanted, axis, num_outputs or len(outputs))

@@ -66,3 +66,19 @@ def quotient(numerator: Any, denominator: Any) -> Any:
         result = abs(numerator) // abs(denominator)
         return result if (numerator < 0) == (denominator < 0) else -result
     return numerator // denominator
+
+
+def rest(x: Any, y: Any) -> Any:
+    """The remainder with the sign of x; 0 for an integer and 0."""
+    return np.fmod(x, y) if isinstance(x, np.ndarray) else x - y * quotient(x, y) if y != 0 else 0
+
+
+def modulo(x: Any, y: Any) -> Any:
+    """The remainder with the sign of y; 0 for an integer and 0."""
+    return np.mod(x, y) if isinstance(x, np.ndarray) else x % y if y != 0 else 0
+
+
+def power(x: Any, y: Any) -> Any:
+    """A power, whole where x is: towards zero, where the exponent is not."""
+    result = x**y
+    return int(result) if type(result) is float else result

@@ -109,7 +109,7 @@ for _name in _KINDS:
     def _old(x: Any, axes: Any = None, keepdims: int = 1, _kind: str = _name) -> Any:
         return _reduced(x, axes, keepdims, 0, _kind)
 
-    define(_name, since=_SINCE.get(_name, 18), raw=True)(_new)
+    define(_name, since=_SINCE.get(_name, 18), host=(1,), raw=True)(_new)
     define(_name, raw=True)(_old)
 
 

@@ -60,7 +60,7 @@ def constant_of_shape(sizes: Any, value: Any = None) -> Any:
     return _filled(sizes, value)
 
 
-@define("Range", raw=True)
+@define("Range", host=(0, 1, 2), raw=True)
 def arange(start: Any, limit: Any, delta: Any, **old: Any) -> Any:
     dtype = values.dtype_of(start)
     first, stop, step = (values.one(values.host(each, "the range")) for each in (start, limit, delta))
@@ -93,7 +93,7 @@ def _wanted(x: Any, sizes: Any, allowzero: int) -> tuple[Any, ...]:
     return tuple(wanted)
 
 
-@define("Reshape", since=5, raw=True)
+@define("Reshape", since=5, host=(1,), raw=True)
 def reshape(x: Any, sizes: Any, allowzero: int = 0) -> Any:
     wanted = _wanted(x, values.host(sizes, "the shape of Reshape"), allowzero)
     if isinstance(x, np.ndarray):
@@ -115,7 +115,7 @@ def flatten(x: Any, axis: int) -> Any:
     return fn.reshape(x, (rows, columns))
 
 
-@define("Expand", raw=True)
+@define("Expand", host=(1,), raw=True)
 def expand(x: Any, sizes: Any) -> Any:
     wanted = values.sizes(values.host(sizes, "the shape of Expand"))
     known = all(type(each) is int for each in wanted)
@@ -128,7 +128,7 @@ def expand(x: Any, sizes: Any) -> Any:
     return fn.broadcast_to(x, tuple(shape))
 
 
-@define("Tile", since=6, raw=True)
+@define("Tile", since=6, host=(1,), raw=True)
 def tile(x: Any, repeats: Any) -> Any:
     counts = values.sizes(values.host(repeats, "the counts of Tile"))
     if isinstance(x, np.ndarray) and all(type(each) is int for each in counts):
@@ -186,7 +186,7 @@ def _in_shape(x: Any, shape: tuple[Any, ...]) -> Any:
     return fn.reshape(x, shape)
 
 
-@define("Unsqueeze", since=13, raw=True)
+@define("Unsqueeze", since=13, host=(1,), raw=True)
 def unsqueeze(x: Any, axes: Any) -> Any:
     return _in_shape(x, _unsqueezed_shape(x, values.sizes(values.host(axes, "the axes"))))
 
@@ -196,7 +196,7 @@ def unsqueeze_by_attribute(x: Any, axes: Any) -> Any:
     return _in_shape(x, _unsqueezed_shape(x, axes))
 
 
-@define("Squeeze", since=13, raw=True)
+@define("Squeeze", since=13, host=(1,), raw=True)
 def squeeze(x: Any, axes: Any = None) -> Any:
     return _in_shape(x, _squeezed_shape(x, None if axes is None else values.sizes(values.host(axes, "the axes"))))
 

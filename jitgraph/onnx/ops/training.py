@@ -74,8 +74,3 @@ def momentum(
         own = alpha * velocity + factor * g
         results.append((x - rate * (own if mode == "standard" else g + alpha * own), own))
     return _joined(results)
-
-
-@define("Gradient", domain=TRAINING)
-def gradient(*operands: Any, **how: Any) -> Any:
-    raise UnsupportedOp("Gradient is not supported", hint="jg.grad of the module differentiates it")

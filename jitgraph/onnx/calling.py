@@ -12,20 +12,20 @@ import numpy as np
 
 from jitgraph.errors import ArgumentError, DTypeError, ShapeError
 from jitgraph.onnx import values
-from jitgraph.onnx.records import Model, ValueType
-from jitgraph.onnx.running import Resolver, Routine, Scope
+from jitgraph.onnx.records import ModelRecord, ValueType
+from jitgraph.onnx.running import Resolver, GraphRunner, Scope
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
 
 _HOST_ALONE: Final = frozenset({*values.STORED, values.TEXT})
 
 
-class Call:
+class ModelCall:
     """A model as a function of its tensors and of its arguments."""
 
-    def __init__(self, model: Model, static_sizes: Sequence[str] = ()) -> None:
+    def __init__(self, model: ModelRecord, static_sizes: Sequence[str] = ()) -> None:
         resolver = Resolver(model)
-        self._routine = Routine(model.graph, Scope(resolver, model.opsets, {}, 0, ""))
+        self._routine = GraphRunner(model.graph, Scope(resolver, model.opsets, {}, 0, ""))
         self.states = tuple(resolver.states)
         self._inputs = model.graph.inputs
         self._types = [model.graph.types.get(name, ValueType("tensor")) for name in self._inputs]

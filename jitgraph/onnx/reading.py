@@ -12,7 +12,7 @@ import numpy as np
 
 from jitgraph.errors import JitgraphError, LoadError
 from jitgraph.onnx import library
-from jitgraph.onnx.records import Array, Function, Graph, Model, Node, Reference, ValueType
+from jitgraph.onnx.records import Array, FunctionRecord, GraphRecord, ModelRecord, NodeRecord, Reference, ValueType
 from jitgraph.onnx.values import dtype_of_number
 
 _DEEPEST: Final = 30  # graphs in graphs, types in types
@@ -20,7 +20,7 @@ _LARGEST: Final = 1 << 31  # bytes of a file, elements of a tensor
 _DOMAINS: Final[Mapping[str, str]] = {"ai.onnx": ""}  # other names of domains
 
 
-def read(model: Any) -> Model:
+def read(model: Any) -> ModelRecord:
     """The records of a path, of bytes, or of a ModelProto. FileNotFoundError for a path that is not there."""
     onnx = library.module()
     folder = None
@@ -38,12 +38,12 @@ def read(model: Any) -> Model:
         model = proto
     if not isinstance(model, onnx.ModelProto):
         raise JitgraphError(f"onnx.load takes a path, bytes or a ModelProto, not {type(model).__name__}")
-    return _Reader(onnx, folder).model(model)
+    return _ProtoReader(onnx, folder).model(model)
 
 
-def graph_of_function(proto: Any) -> Function:
+def graph_of_function(proto: Any) -> FunctionRecord:
     """The records of a FunctionProto of onnx's own, which may lack the outputs that nobody reads."""
-    return _Reader(library.module(), None).function(proto, is_partial=True)
+    return _ProtoReader(library.module(), None).function(proto, is_partial=True)
 
 
 def domain_of(name: str) -> str:
@@ -51,7 +51,7 @@ def domain_of(name: str) -> str:
     return _DOMAINS.get(name, name)
 
 
-class _Reader:
+class _ProtoReader:
     def __init__(self, onnx: Any, folder: str | None) -> None:
         self._onnx = onnx
         self._folder = folder
@@ -60,7 +60,7 @@ class _Reader:
 
     # --- models and functions ---------------------------------------------------------------------------------------
 
-    def model(self, proto: Any) -> Model:
+    def model(self, proto: Any) -> ModelRecord:
         if not proto.HasField("graph"):
             raise LoadError("the model has no graph")
         opsets = self._opsets(proto.opset_import)
@@ -75,9 +75,9 @@ class _Reader:
                 raise LoadError(f"the model has two functions {each.domain}.{each.name}")
             functions[key] = self.function(each, opsets)
         graph = self._graph(proto.graph, frozenset(), 0)
-        return Model(graph, functions, opsets, {entry.key: entry.value for entry in proto.metadata_props})
+        return ModelRecord(graph, functions, opsets, {entry.key: entry.value for entry in proto.metadata_props})
 
-    def function(self, proto: Any, opsets: Mapping[str, int] | None = None, is_partial: bool = False) -> Function:
+    def function(self, proto: Any, opsets: Mapping[str, int] | None = None, is_partial: bool = False) -> FunctionRecord:
         attributes: dict[str, Any] = dict.fromkeys(proto.attribute, ...)
         for each in proto.attribute_proto:
             attributes[each.name] = self._attribute(each, f"the function {proto.name}", frozenset(), 0)
@@ -89,8 +89,8 @@ class _Reader:
             if name not in known and not is_partial:
                 raise LoadError(f"{where} returns {name!r}, which it does not compute")
         outputs = tuple(name if name in known else "" for name in proto.output)
-        graph = Graph(proto.name, inputs, outputs, nodes)
-        return Function(graph, attributes, {**(opsets or {}), **self._opsets(proto.opset_import)})
+        graph = GraphRecord(proto.name, inputs, outputs, nodes)
+        return FunctionRecord(graph, attributes, {**(opsets or {}), **self._opsets(proto.opset_import)})
 
     def _opsets(self, entries: Iterable[Any]) -> dict[str, int]:
         result: dict[str, int] = {}
@@ -103,7 +103,7 @@ class _Reader:
 
     # --- graphs -----------------------------------------------------------------------------------------------------
 
-    def _graph(self, proto: Any, outer: frozenset[str], depth: int) -> Graph:
+    def _graph(self, proto: Any, outer: frozenset[str], depth: int) -> GraphRecord:
         if depth > _DEEPEST:
             raise LoadError(f"graphs lie in graphs more than {_DEEPEST} deep")
         where = f"the graph {proto.name!r}"
@@ -126,7 +126,7 @@ class _Reader:
                 raise LoadError(f"{where} returns {name!r}, which it does not compute")
         types = {entry.name: self._type(entry.type, entry.name, 0) for entry in (*proto.input, *proto.output)}
         own = tuple(name for name in inputs if name not in initializers)
-        return Graph(proto.name, own, outputs, nodes, initializers, types)
+        return GraphRecord(proto.name, own, outputs, nodes, initializers, types)
 
     def _names(self, names: Iterable[str], what: str, repeated: bool = False) -> tuple[str, ...]:
         result = tuple(names)
@@ -138,13 +138,13 @@ class _Reader:
 
     def _nodes(
         self, protos: Iterable[Any], known: set[str], where: str, depth: int, own: set[str] | None = None
-    ) -> tuple[Node, ...]:
+    ) -> tuple[NodeRecord, ...]:
         """Nodes; ``known`` are the names that may be read, to which theirs are added, ``own`` those of the graph."""
         nodes = []
         computed = set(known) if own is None else own
         later = {name for proto in protos for name in proto.output}
         for proto in protos:
-            node = Node(
+            node = NodeRecord(
                 domain_of(proto.domain),
                 proto.op_type,
                 tuple(proto.input),
@@ -169,7 +169,7 @@ class _Reader:
                 if name:
                     computed.add(name)
                     known.add(name)
-            own_proto = proto if any(isinstance(value, Graph) for value in attributes.values()) else None
+            own_proto = proto if any(isinstance(value, GraphRecord) for value in attributes.values()) else None
             nodes.append(replace(node, attributes=attributes, proto=own_proto))
         return tuple(nodes)
 
@@ -261,12 +261,11 @@ class _Reader:
         location = entries.get("location", "")
         if self._folder is None:
             raise LoadError(f"{what} lies in another file\n  hint: jg.onnx.load(path) of the model finds it")
-        path = os.path.realpath(os.path.join(self._folder, location))
-        if (
-            not location
-            or os.path.isabs(location)
-            or os.path.commonpath([path, os.path.realpath(self._folder)]) != (os.path.realpath(self._folder))
-        ):
+        if not location or "\0" in location or os.path.isabs(location):
+            raise LoadError(f"{what} lies in {location!r}, which names no file of the model's folder")
+        folder = os.path.realpath(self._folder)
+        path = os.path.realpath(os.path.join(folder, location))
+        if os.path.commonpath([path, folder]) != folder:
             raise LoadError(f"{what} lies in {location!r}, outside of the model's folder")
         if not os.path.isfile(path):
             raise LoadError(f"{what} lies in {location!r}, which is not there")

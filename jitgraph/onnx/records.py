@@ -23,10 +23,10 @@ class ValueType(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Node:
+class NodeRecord:
     """``outputs = op(*inputs, **attributes)``; an empty name is an operand or a result that is left out.
 
-    Attributes are numbers, texts, arrays, ``Graph``, lists of these, and ``Reference`` in the body of a function.
+    Attributes are numbers, texts, arrays, ``GraphRecord``, lists of these, and ``Reference`` in the body of a function.
     ``overload`` tells functions of one name from each other.
     """
 
@@ -52,32 +52,32 @@ class Reference(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Graph:
+class GraphRecord:
     """Nodes in the order in which they run. ``initializers`` are arrays by name."""
 
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeRecord, ...]
     initializers: Mapping[str, Array] = field(default_factory=dict)
     types: Mapping[str, ValueType] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionRecord:
     """A function of the model's own: a graph, its attributes with their defaults (``...`` where there is none), and the
     versions of the operator sets that it is written for."""
 
-    graph: Graph
+    graph: GraphRecord
     attributes: Mapping[str, Any]
     opsets: Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelRecord:
     """A model: its graph, functions by domain, name and overload, and versions of operator sets by domain."""
 
-    graph: Graph
-    functions: Mapping[tuple[str, str, str], Function]
+    graph: GraphRecord
+    functions: Mapping[tuple[str, str, str], FunctionRecord]
     opsets: Mapping[str, int]
     metadata: Mapping[str, str] = field(default_factory=dict)

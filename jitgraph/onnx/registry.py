@@ -42,7 +42,7 @@ FAMILIES: Final = (
 
 
 @dataclass(frozen=True)
-class Definition:
+class OperatorDefinition:
     """An operator since a version: a function of its operands, with attributes as keywords.
 
     ``host`` has the numbers of operands that are host values; others come as tensors. ``on_host`` computes the operator
@@ -59,7 +59,7 @@ class Definition:
     """Parameters that are no attributes: ``outputs``, which of them are read, and ``version`` of the operator set."""
 
 
-_TABLE: dict[tuple[str, str], list[Definition]] = {}
+_TABLE: dict[tuple[str, str], list[OperatorDefinition]] = {}
 
 
 def define(
@@ -74,7 +74,7 @@ def define(
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         parameters = frozenset(inspect.signature(function).parameters) & {"outputs", "version", "op"}
-        definition = Definition(since, function, frozenset(host), on_host, raw, parameters)
+        definition = OperatorDefinition(since, function, frozenset(host), on_host, raw, parameters)
         for name in names:
             entries = _TABLE.setdefault((domain, name), [])
             if any(entry.since == since for entry in entries):
@@ -86,13 +86,13 @@ def define(
     return register
 
 
-def lookup(domain: str, name: str, version: int) -> Definition | None:
+def lookup(domain: str, name: str, version: int) -> OperatorDefinition | None:
     """The newest definition that a version of an operator set has; None where there is none."""
     entries = [entry for entry in table().get((domain, name), ()) if entry.since <= version]
     return entries[-1] if entries else None
 
 
-def table() -> dict[tuple[str, str], list[Definition]]:
+def table() -> dict[tuple[str, str], list[OperatorDefinition]]:
     """All operators, by domain and name."""
     if not _loaded:
         for family in FAMILIES:

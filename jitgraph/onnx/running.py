@@ -13,7 +13,7 @@ import numpy as np
 
 from jitgraph.errors import JitgraphError, LoadError, UnsupportedOp
 from jitgraph.onnx import library, reading, registry, values
-from jitgraph.onnx.records import Array, Function, Graph, Model, Node, Reference
+from jitgraph.onnx.records import Array, FunctionRecord, GraphRecord, ModelRecord, NodeRecord, Reference
 from jitgraph.tensor import Tensor
 
 _MOST_STEPS: Final = 100_000  # behind inlining
@@ -24,7 +24,7 @@ _SMALL: Final = 4096
 Values = dict[str, Any]
 
 
-class Step(NamedTuple):
+class NodeStep(NamedTuple):
     function: Callable[..., Any]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -46,7 +46,7 @@ class State(NamedTuple):
 class Resolver:
     """Makes routines of graphs; ``states`` are the arrays that the module holds for them."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ModelRecord) -> None:
         self.model = model
         self.states: list[State] = []
         self.host_inputs: set[str] = set()  # inputs of the model that decide about shapes
@@ -86,10 +86,10 @@ class Scope(NamedTuple):
     path: str
 
 
-class Routine:
+class GraphRunner:
     """A graph as a function of its inputs and of the values around it."""
 
-    def __init__(self, graph: Graph, scope: Scope) -> None:
+    def __init__(self, graph: GraphRecord, scope: Scope) -> None:
         self.graph = graph
         self.inputs, self.outputs = graph.inputs, graph.outputs
         self.constants: Values = {}
@@ -101,7 +101,7 @@ class Routine:
             self.constants[name] = self._constant(name, array, scope)
         self.steps = self._with_lives(steps)
 
-    def _is_constant(self, node: Node, scope: Scope) -> bool:
+    def _is_constant(self, node: NodeRecord, scope: Scope) -> bool:
         """Whether a node only names an array, which the module then holds; small ones are host values."""
         array = node.attributes.get("value")
         if node.op != "Constant" or node.domain or not isinstance(array, np.ndarray) or len(node.outputs) != 1:
@@ -123,7 +123,7 @@ class Routine:
             return array
         return scope.resolver.state(scope.path + name, array, False)
 
-    def _note_uses(self, steps: Sequence[Step]) -> None:
+    def _note_uses(self, steps: Sequence[NodeStep]) -> None:
         """Which names are read as host values alone, and which come from around."""
         host: set[str] = set()
         other = set(self.outputs)
@@ -139,7 +139,7 @@ class Routine:
         self.read_by_host = host
         self.free = (host | other) - own - {""}
 
-    def _with_lives(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+    def _with_lives(self, steps: Sequence[NodeStep]) -> tuple[NodeStep, ...]:
         """Steps that say which names nobody reads behind them."""
         alive = {*self.outputs, *self.constants}
         result = []
@@ -168,14 +168,14 @@ class Routine:
 class Bound:
     """A graph that is an attribute, as a function of its inputs."""
 
-    def __init__(self, routine: Routine, outer: Values, states: Sequence[Any]) -> None:
+    def __init__(self, routine: GraphRunner, outer: Values, states: Sequence[Any]) -> None:
         self.routine, self._outer, self._states = routine, outer, states
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         return self.routine(inputs, self._outer, self._states)
 
 
-def run(step: Step, scope: Values, states: Sequence[Any]) -> None:
+def run(step: NodeStep, scope: Values, states: Sequence[Any]) -> None:
     """Compute a step's outputs into ``scope``."""
     try:
         operands = [scope[name] if name else None for name in step.inputs]
@@ -208,7 +208,7 @@ def run(step: Step, scope: Values, states: Sequence[Any]) -> None:
         scope.pop(name, None)
 
 
-def apply(step: Step, operands: list[Any], attributes: Mapping[str, Any]) -> Any:
+def apply(step: NodeStep, operands: list[Any], attributes: Mapping[str, Any]) -> Any:
     """The result of a step for operands that are host values, tensors, sequences or None."""
     definition = step.definition
     if definition.raw:
@@ -232,7 +232,7 @@ def apply(step: Step, operands: list[Any], attributes: Mapping[str, Any]) -> Any
 # From nodes to steps.
 
 
-def _step(node: Node, scope: Scope) -> Step:
+def _step(node: NodeRecord, scope: Scope) -> NodeStep:
     scope.resolver.count()
     location = str(node)
     functions = scope.resolver.model.functions
@@ -256,26 +256,30 @@ def _step(node: Node, scope: Scope) -> Step:
             raise UnsupportedOp(f"{location} is not supported", hint="docs/onnx_ops.md lists the operators")
         expansion = Expansion(node, given, schema, version, scope)
         whole = registry.Definition(1, expansion, frozenset(), None, True, frozenset())
-        return Step(expansion, node.inputs, node.outputs, {}, (), whole, location, ())
-    routines = [name for name, value in attributes.items() if isinstance(value, Graph)]
+        return NodeStep(expansion, node.inputs, node.outputs, {}, (), whole, location, ())
+    routines = [name for name, value in attributes.items() if isinstance(value, GraphRecord)]
     lists = [
-        name for name, value in attributes.items() if isinstance(value, list) and isinstance([*value, 0][0], Graph)
+        name
+        for name, value in attributes.items()
+        if isinstance(value, list) and isinstance([*value, 0][0], GraphRecord)
     ]
     prepared = dict(attributes)
     for name in routines:
-        prepared[name] = Routine(attributes[name], scope._replace(path=f"{scope.path}{node.name or node.op}."))
+        prepared[name] = GraphRunner(attributes[name], scope._replace(path=f"{scope.path}{node.name or node.op}."))
     for name in lists:
-        prepared[name] = [Routine(each, scope) for each in attributes[name]]
+        prepared[name] = [GraphRunner(each, scope) for each in attributes[name]]
     if "outputs" in definition.keywords:
         prepared["outputs"] = tuple(bool(name) for name in node.outputs)
     if "version" in definition.keywords:
         prepared["version"] = version
     if "op" in definition.keywords:
         prepared["op"] = node.op
-    return Step(definition.function, node.inputs, node.outputs, prepared, (*routines, *lists), definition, location, ())
+    return NodeStep(
+        definition.function, node.inputs, node.outputs, prepared, (*routines, *lists), definition, location, ()
+    )
 
 
-def _schema(node: Node, version: int) -> Any:
+def _schema(node: NodeRecord, version: int) -> Any:
     defs = library.module("onnx.defs")
     try:
         return defs.get_schema(node.op, version, node.domain)
@@ -289,11 +293,11 @@ _KINDS: Final[Mapping[str, Any]] = {
     "STRING": str,
     "TENSOR": np.ndarray,
     "SPARSE_TENSOR": np.ndarray,
-    "GRAPH": Graph,
+    "GRAPH": GraphRecord,
 }
 
 
-def _checked(node: Node, given: Mapping[str, Any], schema: Any, location: str) -> dict[str, Any]:
+def _checked(node: NodeRecord, given: Mapping[str, Any], schema: Any, location: str) -> dict[str, Any]:
     """Attributes as the schema has them, with defaults; LoadError where they, or the operands, are none of its."""
     if schema.deprecated:
         raise UnsupportedOp(f"{location}: the operator is deprecated in this version of its set")
@@ -340,7 +344,7 @@ def _attribute(value: Any, scope: Scope, location: str) -> Any:
     return value
 
 
-def _inlined(node: Node, function: Function, scope: Scope) -> Step:
+def _inlined(node: NodeRecord, function: FunctionRecord, scope: Scope) -> NodeStep:
     """A call of a function as a step that runs its body."""
     location = str(node)
     if scope.depth > _DEEPEST:
@@ -355,9 +359,9 @@ def _inlined(node: Node, function: Function, scope: Scope) -> Step:
         depth=scope.depth + 1,
         path=f"{scope.path}{node.name or node.op}.",
     )
-    routine = Routine(function.graph, inner)
+    routine = GraphRunner(function.graph, inner)
     call = registry.Definition(1, _called, frozenset(), None, True, frozenset())
-    return Step(_called, node.inputs, node.outputs, {"body": routine}, ("body",), call, location, ())
+    return NodeStep(_called, node.inputs, node.outputs, {"body": routine}, ("body",), call, location, ())
 
 
 def _called(*operands: Any, body: Any) -> Any:
@@ -368,9 +372,9 @@ def _called(*operands: Any, body: Any) -> Any:
 class Expansion:
     """An operator by the body that onnx has for it, which may depend on the types of its operands."""
 
-    def __init__(self, node: Node, given: Mapping[str, Any], schema: Any, version: int, scope: Scope) -> None:
+    def __init__(self, node: NodeRecord, given: Mapping[str, Any], schema: Any, version: int, scope: Scope) -> None:
         self._node, self._given, self._schema, self._version, self._scope = node, given, schema, version, scope
-        self._routines: dict[Any, Routine] = {}
+        self._routines: dict[Any, GraphRunner] = {}
 
     def __getstate__(self) -> Any:
         return self._node, self._given, self._version, self._scope
@@ -386,7 +390,7 @@ class Expansion:
         routine = self._routines[key]
         return routine([*operands, *[None] * (len(routine.inputs) - len(operands))], {}, ())
 
-    def _routine(self, operands: Sequence[Any]) -> Routine:
+    def _routine(self, operands: Sequence[Any]) -> GraphRunner:
         onnx, node, schema = library.module(), self._node, self._schema
         if self._scope.depth > _DEEPEST:
             raise LoadError(f"{node}: operators are defined by each other more than {_DEEPEST} deep")
@@ -406,9 +410,9 @@ class Expansion:
         function = reading.graph_of_function(onnx.FunctionProto.FromString(text))
         defaults = _checked(node, self._given, schema, str(node))
         attributes = dict.fromkeys(schema.attributes, ...) | dict(function.attributes) | defaults
-        resolver = Resolver(Model(function.graph, {}, {}))
+        resolver = Resolver(ModelRecord(function.graph, {}, {}))
         scope = Scope(resolver, {**self._scope.opsets, **function.opsets}, attributes, self._scope.depth + 1, "")
-        routine = Routine(function.graph, scope)
+        routine = GraphRunner(function.graph, scope)
         arrays = [state.array for state in resolver.states]
         for name, value in routine.constants.items():
             if isinstance(value, StateRef):

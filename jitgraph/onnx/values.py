@@ -15,7 +15,7 @@ import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.errors import LoadError, TraceError, UnsupportedOp
-from jitgraph.ir import context
+from jitgraph.ir import context, dims
 from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
 
@@ -135,6 +135,14 @@ def objects(values: Any) -> Array:
 def sizes(value: Any) -> list[Any]:
     """A host value as a list of Python ints and symbolic sizes."""
     return [each if value.dtype == object else int(each) for each in value.flat]
+
+
+def is_declared(size: Any) -> bool:
+    """Whether a number is symbolic and free in a trace, so that Python may not ask for its value."""
+    if type(size) is int or getattr(size, "dim", None) is None:
+        return False
+    constraints = size.numbers.trace.constraints
+    return constraints.sizes is None or bool(dims.names(size.dim) & constraints.declared)
 
 
 def one(value: Any) -> Any:

@@ -9,8 +9,8 @@ PAGE = ROOT / "docs" / "onnx_ops.md"
 
 HEAD = """# Operators of ONNX
 
-`jg.onnx.load` reads these operators ([ONNX models](guide/onnx_models.md)). A number says since which version of the operator
-set a definition holds; those behind "By onnx's definition" are computed by the operators that onnx defines them by.
+`jg.onnx.load` reads these operators ([ONNX models](guide/onnx_models.md)). A number says since which version of the
+operator set a definition holds; those behind "By onnx's definition" are computed by other operators, as onnx defines.
 `python -m tests.onnx.operator_page` writes this page, `python -m tests.onnx.backend_cases` runs the cases of onnx's own
 tests.
 """

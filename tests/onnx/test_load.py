@@ -255,3 +255,18 @@ def test_host_values_are_exact_and_follow_the_operators() -> None:
     assert on_host.exactly(on_host.power)(x, np.array(2.0, np.float32)).dtype == np.int64
     with pytest.raises(jg.NumberError, match="no int64"):
         on_host.exactly(on_host.power)(np.array([10]), np.array([19]))
+
+
+def test_initializers_with_the_names_of_attributes_and_of_each_other_have_places() -> None:
+    names = ("inputs", "traced", "forward", "a.forward", "a.b", "a", "a.b.c", "training", "x y/z", ".", "_paths")
+    nodes, last = [], "x"
+    for i, name in enumerate(names):
+        nodes.append(helper.make_node("Add", [last, name], [f"sum{i}"]))
+        last = f"sum{i}"
+    model = model_of(nodes, [info("x", [1])], [info(last, [1])])
+    for i, name in enumerate(names):
+        model.graph.initializer.append(numpy_helper.from_array(np.array([2.0**i], np.float32), name))
+    module = jg.onnx.load(model)
+    assert len(list(module.parameters())) == len(names) and module.training is True
+    for each in (module, copy.deepcopy(module)):
+        assert each(np.zeros(1, np.float32)).tolist() == [2.0 ** len(names) - 1]

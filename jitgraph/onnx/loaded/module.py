@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from jitgraph.errors import ArgumentError
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.onnx import reading, values
-from jitgraph.onnx.calling import Call
-from jitgraph.onnx.records import Model
+from jitgraph.onnx.calling import ModelCall
+from jitgraph.onnx.records import ModelRecord
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
 from jitgraph.tracing.call.function import trace
@@ -26,12 +26,15 @@ class OnnxModule(Module):
     """
 
     def __init__(
-        self, model: Model, tensors: Mapping[str, Any] | None = None, static_sizes: Sequence[str] = ()
+        self, model: ModelRecord, tensors: Mapping[str, Any] | None = None, static_sizes: Sequence[str] = ()
     ) -> None:
         super().__init__()
         self._model = model
         self._static_sizes = tuple(static_sizes)
-        self._run = Call(model, self._static_sizes)
+        self._run = ModelCall(model, self._static_sizes)
+        self.inputs, self.outputs = model.graph.inputs, model.graph.outputs
+        self.traced: Any = None
+        self._paths: tuple[tuple[str, ...], ...] = ()
         paths = []
         for state in self._run.states:
             path = _path(self, state.name)
@@ -39,8 +42,6 @@ class OnnxModule(Module):
             _set(self, path, _tensor(state.array, state.trained) if held is None else held)
             paths.append(path)
         self._paths = tuple(paths)
-        self.inputs, self.outputs = model.graph.inputs, model.graph.outputs
-        self.traced: Any = None
         if not self._run.is_by_node:
             self.traced = trace(_calling(self), dynamic_shapes=self._run.dynamic_shapes)
 
@@ -96,22 +97,25 @@ def _at(module: Any, path: tuple[str, ...]) -> Any:
 
 
 def _path(root: Module, name: str) -> tuple[str, ...]:
-    """A path of attributes for an initializer, along the dots of its name where these are free."""
+    """A path of attributes for an initializer: along the dots of its name, or where one of these is taken, another."""
     path = tuple(name.split("."))
     holder: Any = root
-    for i, part in enumerate(path):
-        inner = vars(holder).get(part)
-        if not part or (inner is None and hasattr(holder, part)):
+    for part in path:
+        taken = vars(holder).get(part) if isinstance(holder, Module) else None
+        is_own = hasattr(_PLAIN, part) or (holder is root and taken is None and hasattr(root, part))
+        if not part or is_own or (taken is not None and (not isinstance(taken, Module) or part == path[-1])):
             break
-        if inner is None and i < len(path):
-            return path
-        if not isinstance(inner, Module):
-            break
-        holder = inner
+        holder = taken
+    else:
+        return path
     own = "_".join(part for part in path if part) or "tensor"
     while hasattr(root, own):
         own += "_"
     return (own,)
+
+
+_PLAIN: Final = Module()
+"""A module without anything: its attributes are the names that no tensor may have."""
 
 
 def _set(root: Module, path: tuple[str, ...], tensor: Any) -> None:

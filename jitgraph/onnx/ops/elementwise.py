@@ -224,9 +224,7 @@ def cast_to(value: Any, dtype: np.dtype[Any], saturate: int = 1, round_mode: str
         return _cast_on_host(values.host(value, "a cast to a dtype that tensors lack"), dtype, saturate, round_mode)
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "O":
-            if dtype.kind in "iu":
-                return value
-            return fn.astype(values.tensor(value), dtype)
+            return value if dtype.kind in "iu" else _sizes_as(value, dtype)
         if value.dtype.kind in "fc" or value.dtype.name == "bfloat16":
             return (
                 np.asarray(fn.astype(fn.asarray(value), dtype).numpy())
@@ -236,6 +234,13 @@ def cast_to(value: Any, dtype: np.dtype[Any], saturate: int = 1, round_mode: str
         with np.errstate(all="ignore"):
             return value.astype(dtype)
     return fn.astype(value, dtype)
+
+
+def _sizes_as(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Symbolic sizes as floats: those that are declared as a tensor, others by the values that they have in a call."""
+    if any(values.is_declared(size) for size in value.flat):
+        return fn.astype(values.tensor(value), dtype)
+    return np.array([float(size) for size in value.flat], np.float64).reshape(value.shape).astype(dtype)
 
 
 def _cast_on_host(array: Any, dtype: np.dtype[Any], saturate: int, round_mode: str) -> Any:

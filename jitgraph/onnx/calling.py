@@ -13,7 +13,7 @@ import numpy as np
 from jitgraph.errors import ArgumentError, DTypeError, ShapeError
 from jitgraph.onnx import values
 from jitgraph.onnx.records import ModelRecord, ValueType
-from jitgraph.onnx.running import Resolver, GraphRunner, Scope
+from jitgraph.onnx.running import GraphRunner, Resolver, Scope
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from jitgraph.errors import JitgraphError, LoadError
 from jitgraph.onnx import library
-from jitgraph.onnx.records import Array, FunctionRecord, GraphRecord, ModelRecord, NodeRecord, Reference, ValueType
+from jitgraph.onnx.records import Array, FunctionRecord, ModelGraph, ModelRecord, NodeRecord, Reference, ValueType
 from jitgraph.onnx.values import dtype_of_number
 
 _DEEPEST: Final = 30  # graphs in graphs, types in types
@@ -89,7 +89,7 @@ class _ProtoReader:
             if name not in known and not is_partial:
                 raise LoadError(f"{where} returns {name!r}, which it does not compute")
         outputs = tuple(name if name in known else "" for name in proto.output)
-        graph = GraphRecord(proto.name, inputs, outputs, nodes)
+        graph = ModelGraph(proto.name, inputs, outputs, nodes)
         return FunctionRecord(graph, attributes, {**(opsets or {}), **self._opsets(proto.opset_import)})
 
     def _opsets(self, entries: Iterable[Any]) -> dict[str, int]:
@@ -103,7 +103,7 @@ class _ProtoReader:
 
     # --- graphs -----------------------------------------------------------------------------------------------------
 
-    def _graph(self, proto: Any, outer: frozenset[str], depth: int) -> GraphRecord:
+    def _graph(self, proto: Any, outer: frozenset[str], depth: int) -> ModelGraph:
         if depth > _DEEPEST:
             raise LoadError(f"graphs lie in graphs more than {_DEEPEST} deep")
         where = f"the graph {proto.name!r}"
@@ -126,7 +126,7 @@ class _ProtoReader:
                 raise LoadError(f"{where} returns {name!r}, which it does not compute")
         types = {entry.name: self._type(entry.type, entry.name, 0) for entry in (*proto.input, *proto.output)}
         own = tuple(name for name in inputs if name not in initializers)
-        return GraphRecord(proto.name, own, outputs, nodes, initializers, types)
+        return ModelGraph(proto.name, own, outputs, nodes, initializers, types)
 
     def _names(self, names: Iterable[str], what: str, repeated: bool = False) -> tuple[str, ...]:
         result = tuple(names)
@@ -169,7 +169,7 @@ class _ProtoReader:
                 if name:
                     computed.add(name)
                     known.add(name)
-            own_proto = proto if any(isinstance(value, GraphRecord) for value in attributes.values()) else None
+            own_proto = proto if any(isinstance(value, ModelGraph) for value in attributes.values()) else None
             nodes.append(replace(node, attributes=attributes, proto=own_proto))
         return tuple(nodes)
 

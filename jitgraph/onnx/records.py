@@ -26,7 +26,7 @@ class ValueType(NamedTuple):
 class NodeRecord:
     """``outputs = op(*inputs, **attributes)``; an empty name is an operand or a result that is left out.
 
-    Attributes are numbers, texts, arrays, ``GraphRecord``, lists of these, and ``Reference`` in the body of a function.
+    Attributes are numbers, texts, arrays, ``ModelGraph``, lists of these, and ``Reference`` in the body of a function.
     ``overload`` tells functions of one name from each other.
     """
 
@@ -52,7 +52,7 @@ class Reference(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GraphRecord:
+class ModelGraph:
     """Nodes in the order in which they run. ``initializers`` are arrays by name."""
 
     name: str
@@ -68,7 +68,7 @@ class FunctionRecord:
     """A function of the model's own: a graph, its attributes with their defaults (``...`` where there is none), and the
     versions of the operator sets that it is written for."""
 
-    graph: GraphRecord
+    graph: ModelGraph
     attributes: Mapping[str, Any]
     opsets: Mapping[str, int]
 
@@ -77,7 +77,7 @@ class FunctionRecord:
 class ModelRecord:
     """A model: its graph, functions by domain, name and overload, and versions of operator sets by domain."""
 
-    graph: GraphRecord
+    graph: ModelGraph
     functions: Mapping[tuple[str, str, str], FunctionRecord]
     opsets: Mapping[str, int]
     metadata: Mapping[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ import numpy as np
 
 from jitgraph.errors import JitgraphError, LoadError, UnsupportedOp
 from jitgraph.onnx import library, reading, registry, values
-from jitgraph.onnx.records import Array, FunctionRecord, GraphRecord, ModelRecord, NodeRecord, Reference
+from jitgraph.onnx.records import Array, FunctionRecord, ModelGraph, ModelRecord, NodeRecord, Reference
 from jitgraph.tensor import Tensor
 
 _MOST_STEPS: Final = 100_000  # behind inlining
@@ -30,7 +30,7 @@ class NodeStep(NamedTuple):
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     routines: tuple[str, ...]
-    definition: registry.Definition
+    definition: registry.OperatorDefinition
     location: str
     dead: tuple[str, ...]
 
@@ -89,7 +89,7 @@ class Scope(NamedTuple):
 class GraphRunner:
     """A graph as a function of its inputs and of the values around it."""
 
-    def __init__(self, graph: GraphRecord, scope: Scope) -> None:
+    def __init__(self, graph: ModelGraph, scope: Scope) -> None:
         self.graph = graph
         self.inputs, self.outputs = graph.inputs, graph.outputs
         self.constants: Values = {}
@@ -255,13 +255,11 @@ def _step(node: NodeRecord, scope: Scope) -> NodeStep:
         if not (schema.has_function or schema.has_context_dependent_function):
             raise UnsupportedOp(f"{location} is not supported", hint="docs/onnx_ops.md lists the operators")
         expansion = Expansion(node, given, schema, version, scope)
-        whole = registry.Definition(1, expansion, frozenset(), None, True, frozenset())
+        whole = registry.OperatorDefinition(1, expansion, frozenset(), None, True, frozenset())
         return NodeStep(expansion, node.inputs, node.outputs, {}, (), whole, location, ())
-    routines = [name for name, value in attributes.items() if isinstance(value, GraphRecord)]
+    routines = [name for name, value in attributes.items() if isinstance(value, ModelGraph)]
     lists = [
-        name
-        for name, value in attributes.items()
-        if isinstance(value, list) and isinstance([*value, 0][0], GraphRecord)
+        name for name, value in attributes.items() if isinstance(value, list) and isinstance([*value, 0][0], ModelGraph)
     ]
     prepared = dict(attributes)
     for name in routines:
@@ -293,7 +291,7 @@ _KINDS: Final[Mapping[str, Any]] = {
     "STRING": str,
     "TENSOR": np.ndarray,
     "SPARSE_TENSOR": np.ndarray,
-    "GRAPH": GraphRecord,
+    "GRAPH": ModelGraph,
 }
 
 
@@ -360,7 +358,7 @@ def _inlined(node: NodeRecord, function: FunctionRecord, scope: Scope) -> NodeSt
         path=f"{scope.path}{node.name or node.op}.",
     )
     routine = GraphRunner(function.graph, inner)
-    call = registry.Definition(1, _called, frozenset(), None, True, frozenset())
+    call = registry.OperatorDefinition(1, _called, frozenset(), None, True, frozenset())
     return NodeStep(_called, node.inputs, node.outputs, {"body": routine}, ("body",), call, location, ())
 
 

@@ -57,6 +57,8 @@ class OperatorDefinition:
     raw: bool
     keywords: frozenset[str]
     """Parameters that are no attributes: ``outputs``, which of them are read, and ``version`` of the operator set."""
+    is_computed_on_host: bool
+    """Whether the result is a host value where all operands are, and depends on their elements."""
 
 
 _TABLE: dict[tuple[str, str], list[OperatorDefinition]] = {}
@@ -68,13 +70,15 @@ def define(
     host: Iterable[int] = (),
     on_host: Callable[..., Any] | None = None,
     raw: bool = False,
+    reads_elements: bool = True,
     domain: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function for the operators ``names`` since a version."""
+    """Register a function for the operators ``names`` since a version; Shape and Size read no elements."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         parameters = frozenset(inspect.signature(function).parameters) & {"outputs", "version", "op"}
-        definition = OperatorDefinition(since, function, frozenset(host), on_host, raw, parameters)
+        is_computed_on_host = reads_elements and (raw or on_host is not None)
+        definition = OperatorDefinition(since, function, frozenset(host), on_host, raw, parameters, is_computed_on_host)
         for name in names:
             entries = _TABLE.setdefault((domain, name), [])
             if any(entry.since == since for entry in entries):

@@ -124,16 +124,17 @@ class GraphRunner:
         return scope.resolver.state(scope.path + name, array, False)
 
     def _note_uses(self, steps: Sequence[NodeStep]) -> None:
-        """Which names are read as host values alone, and which come from around."""
+        """Which names host values are computed from, and which come from around."""
         host: set[str] = set()
         other = set(self.outputs)
         own = {*self.inputs, *self.graph.initializers, *self.constants}
-        for step in steps:
+        for step in reversed(steps):
+            on_host = step.definition.is_computed_on_host and not step.routines and bool(host & set(step.outputs))
             for i, name in enumerate(step.inputs):
-                (host if i in step.definition.host else other).add(name)
-            for routine in map(step.attributes.__getitem__, step.routines):
-                for inner in routine if isinstance(routine, list) else [routine]:
-                    other |= inner.free
+                (host if on_host or i in step.definition.host else other).add(name)
+            for inner in _routines_of(step):
+                host |= inner.read_by_host & inner.free
+                other |= inner.free - inner.read_by_host
             own |= set(step.outputs)
         self._host_names = host - other
         self.read_by_host = host
@@ -145,9 +146,8 @@ class GraphRunner:
         result = []
         for step in reversed(steps):
             read = {*step.inputs, *step.outputs}
-            for routine in map(step.attributes.__getitem__, step.routines):
-                for inner in routine if isinstance(routine, list) else [routine]:
-                    read |= inner.free
+            for inner in _routines_of(step):
+                read |= inner.free
             result.append(step._replace(dead=tuple(read - alive - {""})))
             alive |= read
         return tuple(reversed(result))
@@ -163,6 +163,12 @@ class GraphRunner:
         for step in self.steps:
             run(step, scope, states)
         return tuple(scope[name] if name else None for name in self.outputs)
+
+
+def _routines_of(step: NodeStep) -> list[GraphRunner]:
+    """The graphs that a step has as attributes."""
+    values_of = [step.attributes[name] for name in step.routines]
+    return [inner for each in values_of for inner in (each if isinstance(each, list) else [each])]
 
 
 class Bound:
@@ -255,7 +261,7 @@ def _step(node: NodeRecord, scope: Scope) -> NodeStep:
         if not (schema.has_function or schema.has_context_dependent_function):
             raise UnsupportedOp(f"{location} is not supported", hint="docs/onnx_ops.md lists the operators")
         expansion = Expansion(node, given, schema, version, scope)
-        whole = registry.OperatorDefinition(1, expansion, frozenset(), None, True, frozenset())
+        whole = registry.OperatorDefinition(1, expansion, frozenset(), None, True, frozenset(), False)
         return NodeStep(expansion, node.inputs, node.outputs, {}, (), whole, location, ())
     routines = [name for name, value in attributes.items() if isinstance(value, ModelGraph)]
     lists = [
@@ -358,7 +364,7 @@ def _inlined(node: NodeRecord, function: FunctionRecord, scope: Scope) -> NodeSt
         path=f"{scope.path}{node.name or node.op}.",
     )
     routine = GraphRunner(function.graph, inner)
-    call = registry.OperatorDefinition(1, _called, frozenset(), None, True, frozenset())
+    call = registry.OperatorDefinition(1, _called, frozenset(), None, True, frozenset(), False)
     return NodeStep(_called, node.inputs, node.outputs, {"body": routine}, ("body",), call, location, ())
 
 

@@ -13,12 +13,12 @@ from jitgraph.onnx.registry import define
 from jitgraph.tensor import functions as fn
 
 
-@define("Shape", raw=True)
+@define("Shape", raw=True, reads_elements=False)
 def shape(x: Any, start: int = 0, end: int | None = None) -> Any:
     return values.objects(x.shape[start:end])
 
 
-@define("Size", raw=True)
+@define("Size", raw=True, reads_elements=False)
 def size(x: Any) -> Any:
     return values.objects([math.prod(x.shape)]).reshape(())
 

@@ -95,6 +95,8 @@ class GraphRunner:
         self.constants: Values = {}
         self.free: set[str] = set()
         self._host_names: set[str] = set()
+        self.read_by_host: set[str] = set()
+        """Names that the shapes of the graph are computed from."""
         steps = [_step(node, scope) for node in graph.nodes if not self._is_constant(node, scope)]
         self._note_uses(steps)
         for name, array in graph.initializers.items():

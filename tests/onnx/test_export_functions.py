@@ -158,6 +158,19 @@ def test_a_module_of_jitgraph_torch(tmp_path: Path, rng: np.random.Generator) ->
     require_results(proto, named(proto, (x,)), (np.asarray(net(torch.tensor(x)).detach()),))
 
 
+def test_products_with_vectors(tmp_path: Path, rng: np.random.Generator) -> None:
+    def products(x: jg.Tensor, v: jg.Tensor) -> tuple[jg.Tensor, ...]:
+        square = x @ x.T
+        return x @ v, x.T @ (x @ v), (x @ v) @ x, v @ x.T, square.T @ (x @ v), jg.tensordot(v, x, ([0], [1])), v @ v
+
+    proto = check(tmp_path, products, (rng.standard_normal((3, 4)), rng.standard_normal(4)))
+    inferred = onnx.shape_inference.infer_shapes(proto).graph
+    values = (*inferred.input, *inferred.output, *inferred.value_info)
+    ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in values}
+    operands = [[ranks[name] for name in node.input] for node in proto.graph.node if node.op_type == "MatMul"]
+    assert {(1, 1), (2, 2)} >= set(map(tuple, operands))  # by which ONNX Runtime's fusion of transposes is right
+
+
 # --- training ---
 
 

@@ -35,6 +35,13 @@ def _matmul(e: NodeEmitter, x: OnnxValue, y: OnnxValue, batch: Any, contract: An
     x_free, y_free = free_axes(x.ndim, batch[0], contract[0]), free_axes(y.ndim, batch[1], contract[1])
     type = TensorType(x.dtype, shape)
     one_contracted = len(contract[0]) == 1
+    if one_contracted and 1 in (x.ndim, y.ndim) and x.ndim != y.ndim:
+        # a matrix of one row or column, as ONNX Runtime 1.32 gives wrong numbers for a vector and a transpose
+        wide = (e.reshape(x, (1, *x.shape)), y) if x.ndim == 1 else (x, e.reshape(y, (*y.shape, 1)))
+        moved = ((contract[0][0] + 1,), contract[1]) if x.ndim == 1 else contract
+        rows_shape = [wide[0].shape[axis] for axis in free_axes(wide[0].ndim, (), moved[0])]
+        columns_shape = [wide[1].shape[axis] for axis in free_axes(wide[1].ndim, (), moved[1])]
+        return e.reshape(_matmul(e, *wide, ((), ()), moved, (*rows_shape, *columns_shape)), shape)
     if one_contracted and not batch[0] and y.ndim <= 2 and x.ndim:
         left = e.transpose(x, (*x_free, *contract[0]))
         right = e.transpose(y, (*contract[1], *y_free))
@@ -60,7 +67,10 @@ def _linear(e: NodeEmitter, node: Node, refs: list[OnnxValue]) -> OnnxValue:
     x, weight, *bias = refs
     if x.ndim == 2:
         return e.node("Gemm", list(refs), node.output.type, transB=1)
-    product = e.node("MatMul", [x, e.transpose(weight, (1, 0))], node.output.type)
+    if x.ndim == 1:
+        product = _matmul(e, x, weight, ((), ()), ((0,), (1,)), node.output.shape)
+    else:
+        product = e.node("MatMul", [x, e.transpose(weight, (1, 0))], node.output.type)
     return e.elementwise("Add", product, *bias) if bias else product
 
 

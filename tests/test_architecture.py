@@ -199,6 +199,7 @@ LATE = {
     ("torch.tensors", "torch.autograd.graph"): "few programs ask for nodes",
     ("torch.tensors", "torch.functions"): "the class gets its methods, which load when they are first used",
     ("tracing.cache.fingerprint", "tracing.call.function"): "the class of an object whose trace is stored, by its name",
+    ("torch.tensors", "torch.sharing"): "tensors that get the elements of others are seldom",
 }
 """Modules that one below them in the order of imports names in a string, in the same package, and why."""
 

@@ -73,6 +73,9 @@ class HandleStore(Protocol):
     def write_grad(self, handle: ValueHandle, grad: Any) -> None:
         """Set the handle's ``.grad`` inside the trace."""
 
+    def new_leaf(self, handle: ValueHandle, value: Any) -> Any:
+        """A value with the elements of ``value`` at which gradients for ``handle`` end."""
+
     def ask_gradient(self, handle: ValueHandle, flag: bool) -> None:
         """Let gradients flow to the handle inside the trace, or not."""
 
@@ -148,6 +151,9 @@ class ValueHandle(_HandleFields):
         """The tensor whose elements these are: of a view another one."""
         return self
 
+    _is_from_outside: ClassVar[bool] = False
+    """Whether this is a view that was not made in a trace, though its value may be of one."""
+
     _api: ClassVar[Api] = ""
 
     @property
@@ -166,7 +172,7 @@ class ValueHandle(_HandleFields):
         self._requires_grad = requires_grad
         self._grad: Any = None
         self._hooks: Hooks | None = None  # of a leaf (``tensor/gradient_hooks.py``)
-        self._indexed = False
+        self._indexed: Any = False
         self._weak = False
 
     # --- the value -----------------------------------------------------------------------------------------------

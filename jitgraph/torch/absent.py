@@ -30,7 +30,6 @@ _GROUPS: Final[dict[str, str]] = {
         untyped_storage storage Storage StorageBase TypedStorage UntypedStorage BFloat16Storage BoolStorage ByteStorage
         CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage
         LongStorage ShortStorage""",
-    "a tensor's memory is not visible; x.data = y gives a tensor other elements": "set_",
     "tensors are shared with other processes as NumPy arrays are": "share_memory_",
     "there are no nested tensors": "nested jagged to_padded_tensor",
     "there is no such dtype": """

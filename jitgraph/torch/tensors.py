@@ -8,17 +8,17 @@ tensor shares with others are its views, of class ``View``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from copy import deepcopy
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.handle import NATIVE_CLASSES, of_its_own, stopped
-from jitgraph.eager.tape import EagerValue, LeafRecord
+from jitgraph.eager.handle import COMPUTED, NATIVE_CLASSES, ValueHandle, of_its_own, stopped
+from jitgraph.eager.tape import LeafRecord
 from jitgraph.ir import context
 from jitgraph.runtime import imports, stubs
 from jitgraph.runtime.buffer import is_referenced
@@ -41,6 +41,7 @@ from jitgraph.torch.metadata import Size, canonical, device
 from jitgraph.torch.operators import attach_operators
 from jitgraph.torch.scalar_types import dtype as dtype_class
 from jitgraph.torch.scalar_types import get_default_dtype, scalar_type
+from jitgraph.torch.storages import LazyLayout, ViewState, storage_of
 from jitgraph.torch.view_steps import UNGRADED, DataStep, Detach, IndexStep, ViewStep, data_step, of_copy, stepped
 from jitgraph.torch.writing import RETAINING, in_history_of, is_without_history
 
@@ -48,9 +49,6 @@ if TYPE_CHECKING:
     from jitgraph.eager import versions as _versions
 else:
     _versions = imports.late(__name__, "jitgraph.eager.versions")
-
-
-LazyLayout: TypeAlias = "StorageLayout | Callable[[], StorageLayout]"
 
 
 class Tensor(jg.Tensor):
@@ -71,6 +69,9 @@ class Tensor(jg.Tensor):
             sizes = data if data else (0,)
         if sizes is not None:
             made = jg.zeros(tuple(sizes), dtype=kind, device=canonical(device))
+        elif isinstance(data[0], Tensor):
+            imports.module("jitgraph.torch.sharing").begin(self, data[0], Detach())
+            return
         elif isinstance(data[0], jg.Tensor):
             made = wrap(of_its_own(data[0].value))
         else:
@@ -192,13 +193,12 @@ class Tensor(jg.Tensor):
 
     @property
     def data(self) -> Tensor:  # type: ignore[override]
-        """The same elements without history; setting it gives this tensor other ones."""
-        return view_of(self, DataStep(), lambda: layout_of(self))
+        """The same elements without history; ``x.data = y`` lets x have those of y, in place of its own."""
+        return view_of(self, DataStep(), _same_layout)
 
     @data.setter
     def data(self, value: Any) -> None:
-        with context.using(grad_enabled=False):
-            self._resize_to(of_its_own(lifting.value_of(value)), counted=False)
+        imports.module("jitgraph.torch.sharing").set_data(self, value)
 
     @property
     def _version(self) -> int:
@@ -251,13 +251,9 @@ class Tensor(jg.Tensor):
         if id(self) in RETAINING:
             imports.module("jitgraph.torch.history").retain(self)
 
-    def _resize_to(self, value: Any, counted: bool = True) -> None:
-        """Take a value of any shape and dtype; a view then shares nothing with its base."""
-        if isinstance(self, View):
-            self.base, self.steps, self.cache = Tensor._of(value), (), None
-            self._layout = 0, contiguous_strides(value.shape)
-        else:
-            self._rebind(value, counted)
+    def _resize_to(self, value: Any) -> None:
+        """Take a value of any shape and dtype; views of this tensor and its base have no part in it."""
+        imports.module("jitgraph.torch.sharing").replace(self, value)
 
     def detach(self) -> Tensor:
         """The same elements without history: writes to one are seen in the other."""
@@ -408,7 +404,8 @@ class Tensor(jg.Tensor):
     def _row(self, i: Any, row: Any) -> Tensor:
         view = indexed(self, i)
         element: Row = _new_view(Row)
-        element._become(view.base, view.steps, view._layout)
+        element._become(view.base, view.steps, view._state.layout, view._state.parent)
+        element._indexed = True
         element.brought = row
         return element
 
@@ -490,23 +487,35 @@ _WRITING: Final = RLock()
 class View(Tensor):
     """A tensor whose elements are those of ``base``, as ``steps`` choose them."""
 
-    __slots__ = ("_layout", "base", "cache", "parent", "steps")
+    __slots__ = ()
 
-    base: Tensor
-    steps: tuple[ViewStep, ...]
-    parent: tuple[View, tuple[ViewStep, ...]] | None
-    """The view of which this one was made, whose elements are those after the first steps."""
-    cache: tuple[Any, Any] | None
-    """A value of the base, and that of the view then: one object, so that threads see both or neither."""
-    _layout: LazyLayout
-    """Where its elements lie in the storage, or what finds that out when it is asked for."""
+    _state: ViewState
+    _owner_class: ClassVar[type[Tensor]] = Tensor
+    """The class of this tensor when it has elements of its own."""
+
+    def _settled(self) -> ViewState:
+        """The state, of the tensor that has the elements now."""
+        state = self._state
+        while (moved := state.storage.moved) is not None:
+            self.storage_layout  # noqa: B018 - found out while what it is of is known
+            base, steps, storage = moved
+            state = self._state = ViewState(base, storage, (*steps, *state.steps), state.layout)
+        return state
+
+    @property
+    def base(self) -> Tensor:
+        """The tensor, no view, that has the elements."""
+        return self._settled().base
+
+    @property
+    def steps(self) -> tuple[ViewStep, ...]:
+        """What makes this view of the base."""
+        return self._settled().steps
 
     @property
     def storage_layout(self) -> StorageLayout:
         """How many elements of the storage precede the first one, and how many lie between neighbours, by axis."""
-        if self._layout.__class__ is not tuple:
-            self._layout = self._layout()  # type: ignore[operator]
-        return self._layout  # type: ignore[return-value]
+        return self._state.known_layout()
 
     @property
     def _root(self) -> Tensor:
@@ -536,9 +545,14 @@ class View(Tensor):
                 return trace.read(self)
             trace.outermost.use_view(self)
         value = self._read()
-        if self._requires_grad and isinstance(value, EagerValue) and value.record is None:
-            value = self._noted(value.recorded(LeafRecord(self)), self.base.value)
-            self.cache = self.base.value, value
+        if self._requires_grad and not value.requires_grad:
+            state = self._settled()
+            base = state.base.value
+            if isinstance(value, COMPUTED):
+                value = self._noted(value.recorded(LeafRecord(self)), base, state.steps)
+            else:
+                value = value.trace.new_leaf(self, value)
+            state.cache = base, value
         return value
 
     @property
@@ -546,40 +560,36 @@ class View(Tensor):
         return self.value
 
     def _read(self) -> Any:
-        base, cache = self.base.value, self.cache
+        state = self._state
+        base, cache = state.base.value, state.cache
         if cache is not None and cache[0] is base:
             return cache[1]
+        if state.storage.moved is not None:
+            state = self._settled()
+            base = state.base.value
         current = context.current()
         if current.grad_enabled:
-            value = self._derive(base)
+            value = state.derived(base)
         else:  # whether it is on the tape is a matter of the base
             with context.using(grad_enabled=True):
-                value = self._derive(base)
+                value = state.derived(base)
         if current.trace is None:
-            value = self._noted(value, base)
+            value = self._noted(value, base, state.steps)
         elif getattr(value, "trace", None) is not None:
             value.trace.gradients.writes.derived(value, base)
-        self.cache = base, value
+        state.cache = base, value
         return value
 
-    def _noted(self, value: Any, base: Any) -> Any:
+    def _noted(self, value: Any, base: Any, steps: tuple[ViewStep, ...]) -> Any:
         """The value as one of which is known that it is a part of the base's."""
-        steps = self.steps
         return _versions.derived(value, base, lambda base: stepped(base, steps), data_step(steps))
-
-    def _derive(self, base: Any) -> Any:
-        value, steps = base, self.steps
-        if self.parent is not None:
-            view, shared = self.parent
-            if view.base is self.base and view.steps is shared:  # else another view was put in its place
-                value, steps = view._read(), steps[len(shared) :]
-        return stepped(value, steps)
 
     @property
     def _version(self) -> int:
         """How often the base was written, or what this is of its ``.data``."""
-        data = data_step(self.steps)
-        return self.base._version if data is None else data.writes
+        state = self._settled()
+        data = data_step(state.steps)
+        return state.base._version if data is None else data.writes
 
     def _rebind(self, value: Any, equal: bool = False) -> None:
         current = context.current()
@@ -593,12 +603,14 @@ class View(Tensor):
 
     def _write(self, value: Any, equal: bool = False) -> None:
         """Put ``value`` into the base; ``equal`` says that all its elements are the same."""
-        before = [wrap(self.base.value)] if self.steps else []
-        for step in self.steps[:-1]:
+        state = self._settled()
+        base, steps = state.base, state.steps
+        before = [wrap(base.value)] if steps else []
+        for step in steps[:-1]:
             before.append(step.apply(before[-1]))
         new: Any = wrap(value)
         detached: tuple[Detach, Any] | None = None
-        for step, x in zip(reversed(self.steps), reversed(before), strict=True):
+        for step, x in zip(reversed(steps), reversed(before), strict=True):
             if step.put is None or (step.repeats and not equal):
                 raise RuntimeError(
                     f"unsupported operation: elements of the written-to tensor repeat, as it is made by {step.name}(); "
@@ -609,33 +621,40 @@ class View(Tensor):
             new = step.put(x, new)
         result = of_its_own(new.value) if new.value is value else new.value
         if detached is not None:
-            _write_data(self.base, result, data_step(self.steps), *detached)
-            self._note_result(value)
-            return
-        if self.base._requires_grad and context.current().grad_enabled:
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-        self.base._rebind(result)
-        self._note_result(value)
-
-    def _note_result(self, value: Any) -> None:
-        """Let the op that made what was written here know that later writes are writes to its result."""
-        if context.current().trace is None and self.steps:
-            steps = self.steps
-            _versions.became_part(value, self.base._value, lambda base: stepped(base, steps), data_step(steps))
+            _write_data(base, result, data_step(steps), *detached)
+        else:
+            if base._requires_grad and context.current().grad_enabled:
+                raise RuntimeError(
+                    "a view of a leaf Variable that requires grad is being used in an in-place operation."
+                )
+            base._rebind(result)
+        if steps and context.current().trace is None:  # the op that made the value has later writes to it for its own
+            _versions.became_part(value, base._value, lambda base: stepped(base, steps), data_step(steps))
 
     def __copy__(self) -> Tensor:
         return Tensor._of(self.value)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        """A view of the base's copy, so that what shares elements does so among the copies."""
-        if not self.is_leaf or not self.base.is_leaf:
-            copied = Tensor.__deepcopy__(self if not self.is_leaf else Tensor._of(stopped(self.value)), memo)
+        """A view of the base's copy, so that what shares elements does so among the copies; a parameter has its own."""
+        state = self._settled()
+        if self._is_parameter or not self.is_leaf or not state.base.is_leaf:
+            copied = self._alone().__deepcopy__(memo)
         else:
             copied = _new_view()
-            copied._become(deepcopy(self.base, memo), of_copy(self.steps), self.storage_layout)
+            copied._become(deepcopy(state.base, memo), of_copy(state.steps), self.storage_layout)
             copied._requires_grad = self._requires_grad
         memo[id(self)] = copied
         return copied
+
+    def _alone(self) -> Tensor:
+        """A tensor with the same elements that is no view."""
+        kind = self._owner_class
+        alone = kind._of(self.value if not self.is_leaf else stopped(self._read()), self._requires_grad)
+        alone._grad = self._grad
+        attributes: dict[str, Any] = vars(self)
+        if attributes:
+            vars(alone).update(attributes)
+        return alone
 
     @property
     def grad(self) -> Tensor | None:
@@ -653,24 +672,37 @@ class View(Tensor):
             if not self._requires_grad and self.requires_grad:
                 raise RuntimeError("you can only change requires_grad flags of leaf variables.")
             self._requires_grad = False
-            self.cache = None
+            self._state.cache = None
             return self
         if trace is None or trace.outermost.is_argument(self) or self.requires_grad:
             return super().requires_grad_(requires_grad)
         leaf = Tensor._of(self.value)
         leaf.requires_grad_()
         self._become(leaf, (), (0, contiguous_strides(self.shape)))
-        self._requires_grad = True
+        self._requires_grad = self._indexed = True
         return self
 
-    def _become(self, base: Tensor, steps: tuple[ViewStep, ...], layout: LazyLayout) -> None:
+    def _become(
+        self,
+        base: Tensor,
+        steps: tuple[ViewStep, ...],
+        layout: LazyLayout,
+        parent: tuple[View, ViewState] | None = None,
+    ) -> None:
         """Be the view of ``base`` by steps, with this layout in its storage."""
-        self.base, self.steps, self._layout = base, steps, layout
-        self.cache = self._grad = self.parent = None
+        self._state = ViewState(base, storage_of(base), steps, layout, parent)
+        self._grad = None
         self._requires_grad = self._indexed = self._weak = False
 
+    @property
+    def _is_from_outside(self) -> bool:
+        return self._indexed is False  # else it was made in a trace
+
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return Tensor._of(self._read(), self._requires_grad).__reduce_ex__(protocol)
+        return self._alone().__reduce_ex__(protocol)
+
+
+Tensor._state = vars(ValueHandle)["_value"]  # type: ignore[attr-defined]  # the slot that has the value of no view
 
 
 class Row(View):
@@ -709,38 +741,49 @@ def _write_data(base: Tensor, value: Any, data: DataStep | None, step: Detach, o
 
 
 def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
-    """The view of a tensor by a step, with this layout in its storage; detached where no gradient is recorded."""
+    """The view of a tensor by a step, with this layout in its storage; detached where no gradient is recorded.
+
+    The layout may be a function of the shape and layout of ``x``.
+    """
     view: View = _new_view()
-    base, before = (x.base, x.steps) if isinstance(x, View) else (x, ())
-    if before and (trace := context.current().trace) is not None:
-        if trace.outermost.is_argument_or_gradient(x):
-            base, before = x, ()  # each call brings another view
-        else:
-            trace.outermost.use_view(x)
-    steps = (*before, step)
-    if not context.current().grad_enabled and not isinstance(step, Detach) and x.requires_grad:
+    current = context.current()
+    parent = None
+    base, steps = x, (step,)
+    if isinstance(x, View):
+        trace = current.trace
+        if trace is None or not trace.outermost.is_argument_or_gradient(x):  # of which each call brings another
+            if trace is not None:
+                trace.outermost.use_view(x)
+            state = x._settled()
+            base, steps, parent = state.base, (*state.steps, step), (x, state)
+    if not current.grad_enabled and not isinstance(step, Detach) and x.requires_grad:
         steps = (*steps, UNGRADED)
-    view._become(base, steps, layout)
-    if before:
-        view.parent = x, before
+    view._become(base, steps, layout, parent)
+    if current.trace is not None:
+        view._indexed = True
+        imports.module("jitgraph.torch.sharing").note_in_trace(view, base, current.trace)
     return view
+
+
+def _same_layout(shape: tuple[Any, ...], layout: StorageLayout) -> StorageLayout:
+    return layout
 
 
 def detached(x: Tensor) -> View:
     """``x.detach()``: the same elements without history."""
-    return view_of(x, Detach(), lambda: layout_of(x))
+    return view_of(x, Detach(), _same_layout)
 
 
 def reshaped(x: Tensor, shape: tuple[Any, ...], strides: tuple[Any, ...] | None = None) -> View:
     """The view in another shape, of as many elements in the same order; without strides those of row-major order."""
     step = ViewStep("view", lambda t: jg.reshape(t, shape), view_inverses.reshaped)
-    return view_of(x, step, lambda: (offset_of(x), contiguous_strides(shape) if strides is None else strides))
+    return view_of(x, step, lambda _, of: (of[0], contiguous_strides(shape) if strides is None else strides))
 
 
 def indexed(x: Tensor, index: Any) -> View:
     """The view by a basic index; IndexError where it does not fit."""
     items = index if isinstance(index, tuple) else (index,)
-    view = view_of(x, IndexStep(index), lambda: indexed_layout(tuple(x.shape), layout_of(x), items))
+    view = view_of(x, IndexStep(index), lambda shape, of: indexed_layout(shape, of, items))
     if context.current().trace is not None:
         view.storage_layout  # noqa: B018 - where an index is out of range, here
     elif not (_is_constant(x) and is_within(items, x._value.shape)):

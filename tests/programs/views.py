@@ -33,6 +33,9 @@ def unfold(a: Any, size: int, step: int) -> Any:
     return np.lib.stride_tricks.as_strided(a, shape, strides, writeable=a.flags.writeable)
 
 
+ARGUMENTS = "arg_x", "arg_y", "arg_z"
+"""What NumPy's programs call the arguments, whatever has their names later."""
+
 NAMES: dict[str, Any] = {"np": np, "diagonal": diagonal, "unfold": unfold}
 
 
@@ -50,8 +53,11 @@ class Writer:
 
     def __init__(self, number: int, *, staged: bool) -> None:
         self.random = random.Random(f"views {number}")
-        self.env: dict[str, Any] = {**inputs(), "total": np.int64(0), "n": 3, **NAMES}
+        arrays = inputs()
+        self.env: dict[str, Any] = {**arrays, "total": np.int64(0), "n": 3, **NAMES}
+        self.env.update({f"arg_{name}": array for name, array in arrays.items()})
         self.lines: list[Texts] = []
+        self.handles = {name: name.removeprefix("arg_") for name in (*arrays, *ARGUMENTS)}  # equal for names of one
         self.forms: Counter[str] = Counter()
         self.staged = staged
         self.count = 0
@@ -69,13 +75,16 @@ class Writer:
 
     @property
     def names(self) -> list[str]:
-        return [name for name, value in self.env.items() if isinstance(value, np.ndarray)]
+        names = [name for name, value in self.env.items() if isinstance(value, np.ndarray)]
+        return [name for name in names if name not in ARGUMENTS]
 
     def texts(self) -> Texts:
-        """The function ``f(x, y, z, n)`` that gives all its tensors."""
+        """The function ``f(x, y, z, n)`` that gives all its tensors, and for NumPy what the arguments are then, too."""
         results = ", ".join(["total", *(name for name in self.names)])
-        texts = ["\n".join(["def f(x, y, z, n):", "    total = z.sum() * 0", *lines]) for lines in self._columns()]
-        return f"{texts[0]}\n    return {results}\n", f"{texts[1]}\n    return {results}\n"
+        start, arguments = "    total = z.sum() * 0", ", ".join(ARGUMENTS)
+        texts = ["\n".join(["def f(x, y, z, n):", start, *lines]) for lines in self._columns()]
+        for_numpy = texts[1].replace(start, f"{start}\n    {arguments} = x, y, z", 1)
+        return f"{texts[0]}\n    return {results}\n", f"{for_numpy}\n    return {results}, {arguments}\n"
 
     def _columns(self) -> tuple[list[str], list[str]]:
         return [line[0] for line in self.lines], [line[1] for line in self.lines]
@@ -88,8 +97,11 @@ class Writer:
         ]
         return self.random.choice(choices)
 
-    def emit(self, indent: str, form: str, texts: Texts) -> bool:
-        """Add a statement where NumPy takes it; one that rebinds a name inside of a block keeps its shape."""
+    def emit(self, indent: str, form: str, texts: Texts, handle: str = "") -> bool:
+        """Add a statement where NumPy takes it; one that rebinds a name inside of a block keeps its shape.
+
+        A name that it binds is one of those of a handle, or of a new one.
+        """
         before = dict(self.env)
         shapes = {name: (value.shape, value.dtype) for name, value in before.items() if isinstance(value, np.ndarray)}
         try:
@@ -107,16 +119,25 @@ class Writer:
                 return False
         self.lines.append((indent + texts[0], indent + texts[1]))
         self.forms[form] += 1
+        name = texts[0].partition(" = ")[0]
+        if name in self.env:
+            self.handles[name] = handle or f"handle {len(self.lines)}"
         return True
 
     # --- statements --------------------------------------------------------------------------------------------------
 
     def statement(self, indent: str, *, inside: bool) -> None:
-        kind = self.random.choices(("view", "write", "fresh", "read"), (5, 5, 1, 2))[0]
+        weights = 5, 5, 1, 2, 0 if self.staged else 2
+        kind = self.random.choices(("view", "write", "fresh", "read", "share"), weights)[0]
         for _ in range(20):
             if kind == "view":
-                form, texts = self.random.choice([*self.views(self.pick())])
-                done = self.emit(indent, form, self.bound(texts, inside=inside))
+                of = self.pick()
+                form, texts = self.random.choice([*self.views(of)])
+                same = form == "alias" or (form == "flatten" and self.env[of].ndim == 1)
+                handle = self.handles.get(of, "") if same else ""
+                done = self.emit(indent, form, self.bound(texts, inside=inside), handle)
+            elif kind == "share":
+                done = self.emit(indent, *self.share(self.pick()))
             elif kind == "write":
                 done = self.emit(indent, *self.write(self.pick(writable=True)))
             elif kind == "fresh":
@@ -306,6 +327,24 @@ class Writer:
                     f"{name}[{cut}] = 4",
                 )
         return kind, texts
+
+    def share(self, name: str) -> tuple[str, Texts]:
+        """A tensor that has the elements of another one from then on: in NumPy its names are of another array."""
+        names = [other for other, handle in self.handles.items() if handle == self.handles[name]]
+        kind = self.random.choice(("data =", "data =", "set_", "Parameter", "become"))
+        _, (source, for_numpy) = self.random.choice([*self.views(self.pick())])
+        if kind == "Parameter":
+            texts = f"torch.nn.Parameter({source}, requires_grad=False)", f"({for_numpy}).view()"
+            return kind, self.bound(texts, inside=False)
+        if kind == "data =":
+            text = f"{name}.data = {source}"
+        elif kind == "set_":
+            text = f"{name}.set_({source})"
+        else:
+            text, for_numpy = self.random.choice(
+                ((f"{name}.unsqueeze_(0)", f"np.expand_dims({name}, 0)"), (f"{name}.squeeze_()", f"np.squeeze({name})"))
+            )
+        return kind, (text, f"{' = '.join(names)} = ({for_numpy}).view()")
 
     def shape_of(self, text: str) -> tuple[int, ...]:
         try:

@@ -38,12 +38,10 @@ def define(text: str, names: dict[str, Any]) -> Callable[..., Any]:
 def differing(writer: views.Writer, make: Callable[..., Any], n: Any) -> list[str]:
     """The names of results and arguments that are not NumPy's."""
     text, for_numpy = writer.texts()
-    arrays = views.inputs()
-    due = [np.array(y) for y in define(for_numpy, views.NAMES)(*arrays.values(), int(n))]
-    xs = {name: torch.tensor(array) for name, array in views.inputs().items()}
-    results = make(define(text, {"torch": torch}))(*xs.values(), n)
-    pairs = [*zip(["total", *writer.names], results, due, strict=True)]
-    pairs += [(f"argument {name}", x, arrays[name]) for name, x in xs.items()]
+    due = [np.array(y) for y in define(for_numpy, views.NAMES)(*views.inputs().values(), int(n))]
+    xs = [torch.tensor(array) for array in views.inputs().values()]
+    results = make(define(text, {"torch": torch}))(*xs, n)
+    pairs = zip(["total", *writer.names, *views.ARGUMENTS], [*results, *xs], due, strict=True)
     return [name for name, mine, array in pairs if not np.array_equal(mine.numpy(), array)]
 
 
@@ -60,10 +58,11 @@ def test_random_programs_give_what_numpy_gives(kind: str, part: int, monkeypatch
         assert not wrong, f"eager: {wrong} of program {number}\n{writer.texts()[0]}"
         try:
             wrong = differing(writer, getattr(jg, kind), n)
-        except jg.ScriptError as error:
-            assert kind == "script" and "of a view" in str(error), f"program {number}\n{writer.texts()[0]}"
+        except (jg.ScriptError, jg.TraceError) as error:
+            refused = any(text in str(error) for text in ("of a view", "x.data = y", "of another one since"))
+            assert refused, f"program {number}\n{writer.texts()[0]}"
             covered["refused"] += 1
             continue
         assert not wrong, f"{kind}: {wrong} of program {number}\n{writer.texts()[0]}"
     print(", ".join(f"{form} {count}" for form, count in covered.most_common()))
-    assert covered["refused"] < 0.2 * COUNT + 3
+    assert covered["refused"] < 0.3 * COUNT + 3

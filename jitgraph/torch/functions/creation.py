@@ -101,7 +101,7 @@ def _of_tensor(data: jg.Tensor, dtype: Any, device: Any) -> Any:
 
 @torch_function
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
-    """A tensor of ``data``; the tensor itself where it has the dtype and lies on the device."""
+    """A tensor of ``data``; the tensor itself where it has the dtype and lies on the device; arrays are copied."""
     if isinstance(data, jg.Tensor):
         return Tensor.to(data, dtype=dtype, device=device)  # type: ignore[arg-type]
     return _array(data, dtype, device)
@@ -111,7 +111,12 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
 ) -> Any:
-    """A tensor of ``obj``, itself where nothing changes and ``copy`` is not True."""
+    """A tensor of ``obj``, itself where nothing changes and ``copy`` is not True.
+
+    ValueError for ``copy=False`` of what is no such tensor: the elements of arrays are copied.
+    """
+    if copy is False and not (isinstance(obj, jg.Tensor) and Tensor.to(obj, dtype=dtype, device=device) is obj):  # type: ignore[arg-type]
+        raise ValueError("asarray(copy=False): a tensor shares no memory with arrays and buffers; leave copy out")
     if isinstance(obj, jg.Tensor):
         result = Tensor.to(obj, dtype=dtype, device=device, copy=bool(copy))  # type: ignore[arg-type]
         result = result if requires_grad or not result.requires_grad else result.detach()

@@ -18,7 +18,6 @@ from jitgraph.torch.tensors import (
     View,
     detached,
     indexed,
-    layout_of,
     offset_of,
     reshaped,
     strides_of,
@@ -134,7 +133,7 @@ def view_as(self: Tensor, other: Any) -> Tensor:
 
 def alias(self: Tensor) -> Tensor:
     """Another handle on the same elements."""
-    return view_of(self, ViewStep("alias", lambda t: t, lambda t, new: new), lambda: layout_of(self))
+    return view_of(self, ViewStep("alias", lambda t: t, lambda t, new: new), lambda _, of: of)
 
 
 def reshape(input: Tensor, *shape: Any) -> Tensor:
@@ -179,7 +178,7 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     put = lambda t, new: view_inverses.permuted(t, new, order)
     step = ViewStep("permute", lambda t: jg.permute_dims(t, order), put)
-    return view_of(input, step, lambda: (offset_of(input), tuple(map(strides_of(input).__getitem__, order))))
+    return view_of(input, step, lambda _, of: (of[0], tuple(map(of[1].__getitem__, order))))
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:

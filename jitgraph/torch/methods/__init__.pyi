@@ -70,6 +70,7 @@ from jitgraph.torch.methods.writes import resize as resize  # method
 from jitgraph.torch.methods.writes import resize_ as resize_  # method
 from jitgraph.torch.methods.writes import resize_as as resize_as  # method
 from jitgraph.torch.methods.writes import resize_as_ as resize_as_  # method
+from jitgraph.torch.methods.writes import set_ as set_  # method
 from jitgraph.torch.methods.writes import squeeze_ as squeeze_  # method
 from jitgraph.torch.methods.writes import swapaxes_ as swapaxes_  # method
 from jitgraph.torch.methods.writes import swapdims_ as swapdims_  # method

@@ -9,7 +9,9 @@ from typing import Any
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.eager.handle import of_its_own
+from jitgraph.ir import context
 from jitgraph.tensor import lifting
+from jitgraph.torch import sharing
 from jitgraph.torch.aten_ops import operands
 from jitgraph.torch.functions import views
 from jitgraph.torch.promotion import converted
@@ -136,11 +138,8 @@ def _reshaping(name: str) -> Any:
 
 
 def become(self: Tensor, view: Any) -> Tensor:
-    """Make a handle what a view of it is: of a view another view, of another tensor one with other elements."""
-    if isinstance(self, View):
-        self.steps, self._layout, self.cache = view.steps, view.storage_layout, None
-    else:
-        self._rebind(view.value)
+    """Make a handle what a view of it is; gives the handle."""
+    sharing.become(self, view)
     return self
 
 
@@ -157,11 +156,29 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
         return self
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    flat = jg.reshape(self, (-1,))
-    count, have = math.prod(shape), self.numel()
-    if count > have:
-        flat = jg.concat([flat, jg.zeros((count - have,), dtype=self._static.type.dtype)])
-    self._resize_to(jg.reshape(flat[:count], tuple(shape)).value)
+    if not sharing.resized_in_storage(self, shape):
+        flat = jg.reshape(self, (-1,))
+        count, have = math.prod(shape), self.numel()
+        if count > have:
+            flat = jg.concat([flat, jg.zeros((count - have,), dtype=self._static.type.dtype)])
+        self._resize_to(jg.reshape(flat[:count], tuple(shape)).value)
+    return self
+
+
+def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
+    """The elements of another tensor, which both share from then on; without one, none.
+
+    RuntimeError for another dtype, for a leaf that requires a gradient, and for what is no tensor.
+    """
+    if source is None:
+        source = Tensor._of(jg.zeros((0,), dtype=self._static.type.dtype).value)
+    if not isinstance(source, Tensor):
+        raise RuntimeError("set_() takes a tensor: a tensor's memory is not visible")
+    if source._static.type.dtype != self._static.type.dtype:
+        raise RuntimeError(f"Could not set tensor of type {source.dtype!r} to a tensor of type {self.dtype!r}")
+    if self._requires_grad and context.current().grad_enabled:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    sharing.set_data(self, source)
     return self
 
 

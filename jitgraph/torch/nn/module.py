@@ -11,12 +11,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 import jitgraph as jg
+from jitgraph.dtypes import canonical, is_float
+from jitgraph.eager import placement
+from jitgraph.eager.versions import is_another
 from jitgraph.nn.module import Keys, ModuleBuffer
 from jitgraph.torch.compiled_functions import compile_function
 from jitgraph.torch.functions.queries import typename
 from jitgraph.torch.nn.parameter import Parameter, adopt
 from jitgraph.torch.scalar_types import float32, get_default_dtype
-from jitgraph.torch.tensors import View, adopted
+from jitgraph.torch.sharing import separate
+from jitgraph.torch.tensors import Tensor, adopted
 
 _LAYERS: Final[dict[type, type]] = {}
 
@@ -142,8 +146,8 @@ class Module(jg.nn.Module):
     def _move(self, target: Any, tensors: Any) -> None:
         members = list(tensors)
         for tensor in members:
-            if isinstance(tensor, View):
-                tensor._resize_to(tensor.value)  # its base stays as it is
+            if _is_changed(tensor, target):
+                separate(tensor)
         super()._move(target, members)
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
@@ -181,7 +185,12 @@ class Module(jg.nn.Module):
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        return _IncompatibleKeys(*super().load_state_dict(state_dict, strict, assign))
+        keys = _IncompatibleKeys(*super().load_state_dict(state_dict, strict, assign))
+        for name, tensor in self._persistent() if assign else ():
+            entry = state_dict.get(name)
+            if isinstance(entry, Tensor) and not is_another(tensor._value, entry.detach()._value):  # else a hook's
+                tensor.data = entry
+        return keys
 
     def _described(self, destination: Any, prefix: str) -> dict[str, Any]:
         metadata = {"version": self._version}
@@ -192,6 +201,14 @@ class Module(jg.nn.Module):
     @staticmethod
     def _saved(tensor: Any) -> Any:
         return tensor.detach()
+
+
+def _is_changed(tensor: Any, target: Any) -> bool:
+    """Whether a tensor of a module gets other elements for this device or dtype."""
+    if placement.is_name(target):
+        return bool(tensor._static.device != placement.canonical(target))
+    own = tensor._static.type.dtype
+    return is_float(own) and own != canonical(target)
 
 
 class _IncompatibleKeys(Keys):

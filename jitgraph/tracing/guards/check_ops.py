@@ -258,11 +258,7 @@ def absent() -> CheckOp:
 
 def is_tensor() -> CheckOp:
     """Any tensor."""
-    return CheckOp(
-        "isinstance({x}, Tensor)",
-        {},
-        lambda checker, at: checker.program.require_tensor(checker.handle(at)),
-    )
+    return CheckOp("isinstance({x}, Tensor)", {}, lambda checker, at: checker.tensor(at))
 
 
 def array_layout(dtype: np.dtype[Any], shape: tuple[DimLike, ...]) -> CheckOp:

@@ -34,7 +34,7 @@ RootKind: TypeAlias = Literal["argument", "function", "module", "object"]
 StepKind: TypeAlias = Literal[
     "attribute", "item", "entry", "cell", "closure", "namespace", "type", "globals", "defaults", "kwdefaults", "code",
     "self", "func", "wrapped", "partial func", "partial args", "partial keywords", "static", "value", "grad",
-    "requires_grad", "hooks", "class", "own", "cached",
+    "requires_grad", "hooks", "class", "own", "cached", "view",
 ]  # fmt: skip
 
 ObjectNumber: TypeAlias = Annotated[int, "objects"]
@@ -296,6 +296,7 @@ STEPS: Final[dict[StepKind, Meaning]] = {
     "static": _member("value", "{owner}", fixed=True),
     "value": _member("_value", "{owner}"),
     "grad": _member("_grad", "{owner}.grad"),
+    "view": _member("_state", "{owner}"),
     "requires_grad": Meaning("{owner}._requires_grad", "{owner}.requires_grad", "{owner}.requires_grad_({value})"),
     "hooks": Meaning("({owner}._hooks and {owner}._hooks.number)", "the state of the hooks of {owner}"),
 }

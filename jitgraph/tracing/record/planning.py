@@ -149,7 +149,7 @@ class Planning:
         inputs = tuple([self._input(taken) for taken in trace.taken])
         ties = self._ties(sources)
         guards = [*self._of_arguments(), *self._of_sizes(), *self._of_state(assumptions, {*sources, *ties})]
-        guards += [*self._of_numbers(), *self._of_inputs(inputs), *self._of_handles(handles)]
+        guards += [*self._of_views(), *self._of_numbers(), *self._of_inputs(inputs), *self._of_handles(handles)]
         for slot, grad in present:
             predicate = self.objects.same(None) if grad is None else Same(sources[grad])
             guards.append(Guard(sources[slot].then("grad"), predicate))
@@ -277,6 +277,16 @@ class Planning:
             if not (isinstance(predicate, IsTensor) and source in elsewhere):
                 yield Guard(source, predicate, location)
 
+    def _of_views(self) -> Iterator[Guard]:
+        """That views from outside are of the same elements, that their base has those still, and what leaves are."""
+        for view, state in self.trace.view_states.values():
+            slot = self.trace.read_slot(view)
+            assert slot is not None
+            source = self.provenance.at(slot).then("view")
+            yield Guard(source, self.objects.same(state))
+            yield Guard(source.then("attribute", "storage").then("attribute", "moved"), self.objects.same(None))
+            yield Guard(source.owner.then("requires_grad"), self.objects.same(view._requires_grad))
+
     def _of_numbers(self) -> Iterator[Guard]:
         numbers = self.trace.numbers
         reads = self.capture.reads if self.capture is not None else None
@@ -346,19 +356,24 @@ class Planning:
         yield Guard(None, Distinct(tuple(first.values())))
 
     def _unshared(self, handles: Sequence[Handle], written: Collection[int]) -> Iterator[Guard]:
-        """That no handle that is written, by its slot, is a view of another one, its base, or a view of the same."""
+        """That no handle that is written, by its slot, is a view of another one, its base, or a view of the same.
+
+        Views that the function reads from outside have no values of their own there, but what their base has.
+        """
         bases: dict[int, int] = {}
-        for number in sorted(range(len(handles)), key=lambda slot: slot not in written):
-            first = bases.setdefault(id(self.trace.slots[number].handle._root), number)
+        slots = self.trace.slots
+        own = [i for i, slot in enumerate(slots) if slot.kind != "handle" or not slot.handle._is_from_outside]
+        for number in sorted(own, key=lambda slot: slot not in written):
+            first = bases.setdefault(id(slots[number].handle._root), number)
             if first != number and first in written:
                 one, other = (handles[slot].text for slot in sorted((first, number)))
                 raise TraceError(
                     f"{one} and {other} share elements, and the function writes to one of them",
                     hint=f"pass {other}.clone(), or {one} alone, and take the view of it in the function",
                 )
-        if len(handles) > 1 and any(handle.api for handle in handles):
+        if len(own) > 1 and any(handle.api for handle in handles):
             sides = [
-                tuple(dict.fromkeys(handle.source for slot, handle in enumerate(handles) if (slot in written) is flag))
+                tuple(dict.fromkeys(handles[slot].source for slot in own if (slot in written) is flag))
                 for flag in (True, False)
             ]
             yield Guard(None, Unshared(*sides))

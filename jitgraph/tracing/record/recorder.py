@@ -391,7 +391,7 @@ class Recorder:
                 state.value = state.initial = self.adopt(handle)
             value = state.value
         if handle._requires_grad and not value.requires_grad:
-            value = self._new_leaf(handle, value)
+            value = self.new_leaf(handle, value)
             if state is None:
                 handle._value = value
             else:
@@ -408,7 +408,7 @@ class Recorder:
         state = self.states.get(id(handle))
         if state is None:
             value = handle._value
-            if isinstance(value, TracedValue) and not self._is_inside(value.trace):
+            if isinstance(value, TracedValue) and not (handle._is_from_outside or self._is_inside(value.trace)):
                 raise value.leaked()
             if hasattr(value, "trailing"):
                 value.outside(handle)
@@ -419,7 +419,7 @@ class Recorder:
         """The value with which a handle comes into this trace."""
         raise NotImplementedError
 
-    def _new_leaf(self, handle: Tensor, value: TracedValue) -> TracedValue:
+    def new_leaf(self, handle: Tensor, value: TracedValue) -> TracedValue:
         """A value of its own at which gradients for ``handle`` end."""
         (stop,) = self.record_op(ops.stop_gradient, [value.ir], {}, (), True)
         self.gradients.leaves[stop.ir] = handle
@@ -507,7 +507,7 @@ class Recorder:
 
     def is_own(self, handle: Tensor) -> bool:
         """Whether the handle was made here."""
-        return isinstance(handle._value, TracedValue) and handle._value.trace is self
+        return isinstance(handle._value, TracedValue) and handle._value.trace is self and not handle._is_from_outside
 
     def watch_gradient(self, handle: Tensor, hook: Any) -> Any:
         """As ``Gradients.watch``."""

@@ -8,7 +8,7 @@ nothing may be written to it, as no graph says whose elements that would change:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
@@ -18,17 +18,21 @@ if TYPE_CHECKING:
     from jitgraph.tracing.record.recorder import Recorder
 
 
+STAGED: Final = "an if or loop on a tensor at {} made of a view, or of one in some cases"
+
+
 class StandIn:
     """One such tensor: its roots, the recorder and the line at which it was made, where roots were written since, and
     which recorders have read it."""
 
-    __slots__ = ("handle", "home", "location", "reads", "roots", "writes")
+    __slots__ = ("handle", "home", "location", "reads", "roots", "what", "writes")
 
-    def __init__(self, handle: Any, roots: Sequence[Any], home: Recorder) -> None:
+    def __init__(self, handle: Any, roots: Sequence[Any], home: Recorder, what: str) -> None:
         self.handle = handle
         self.roots = {id(root): root for root in roots}
         self.home = home
         self.location = Location.of_user()
+        self.what = what
         self.writes: dict[int, Recorder] = {}
         self.reads: dict[int, Recorder] = {}
 
@@ -40,13 +44,16 @@ class StandIns:
         self.by_handle: dict[int, StandIn] = {}
         self._by_root: dict[int, list[StandIn]] = {}
 
-    def add(self, handle: Any, roots: Sequence[Any], home: Recorder) -> None:
-        """``handle`` was made in ``home`` of what was, or may have been, a view of one of the roots."""
+    def add(self, handle: Any, roots: Sequence[Any], home: Recorder, what: str = STAGED) -> None:
+        """``handle`` was made in ``home`` of what was, or may have been, a view of one of the roots.
+
+        ``what`` tells people how, with the line as ``{}``.
+        """
         if not roots:
             return
         known = self.by_handle.get(id(handle))
         every = list(roots) if known is None else [*known.roots.values(), *roots]
-        stand_in = self.by_handle[id(handle)] = StandIn(handle, every, home)
+        stand_in = self.by_handle[id(handle)] = StandIn(handle, every, home, what)
         for number in stand_in.roots:
             self._by_root.setdefault(number, []).append(stand_in)
 
@@ -54,7 +61,7 @@ class StandIns:
         """``handle``, which has elements of ``parent``, which may stand for a view."""
         known = self.by_handle.get(id(parent))
         if known is not None:
-            self.add(handle, [*known.roots.values()], known.home)
+            self.add(handle, [*known.roots.values()], known.home, known.what)
         return handle
 
     def roots_of(self, recorder: Recorder, value: Any) -> list[Any]:
@@ -107,7 +114,7 @@ class StandIns:
 
 
 def _is_a_view(stand_in: StandIn) -> str:
-    return f"an if or loop on a tensor at {stand_in.location} made of a view, or of one in some cases"
+    return stand_in.what.format(stand_in.location)
 
 
 def _up_to(recorder: Recorder, home: Recorder) -> Iterator[Recorder]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
+from weakref import ref
 
 import numpy as np
 
@@ -87,6 +88,8 @@ class Trace(Recorder):
         self._outputs: dict[Value, int] = {}
         self._names: set[str] = set()
         self._kept: list[Any] = []
+        self.views: dict[int, list[ref[Any]]] = {}  # made here, by the ids of the tensors from outside that they are of
+        self.view_states: dict[int, tuple[Tensor, Any]] = {}  # of views from outside that were used
 
     # --- inputs -----------------------------------------------------------------------------------------------------
 
@@ -319,10 +322,12 @@ class Trace(Recorder):
         return id(handle) in self._arguments or id(handle) in self._grad_owner
 
     def use_view(self, handle: Tensor) -> None:
-        """A view that the function read from outside has to be the same one at each call: its base stands for it."""
+        """A view that the function read from outside has to be the same one at each call, of the same elements: its
+        base stands for it."""
         if self.read_slot(handle) is not None:
             assert self.capture is not None
             self.capture.reads.use_identity(handle)
+            self.view_states.setdefault(id(handle), (handle, handle._settled()))
 
     def input_number(self, value: Value) -> int | None:
         """Which input of the graph a value is."""

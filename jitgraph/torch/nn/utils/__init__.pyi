@@ -5,7 +5,6 @@ from jitgraph.nn.utils.clip_grad import clip_grad_value_ as clip_grad_value_
 from jitgraph.nn.utils.clip_grad import clip_grads_with_norm_ as clip_grads_with_norm_
 from jitgraph.nn.utils.clip_grad import get_total_norm as get_total_norm
 from jitgraph.nn.utils.vectors import parameters_to_vector as parameters_to_vector
-from jitgraph.nn.utils.vectors import vector_to_parameters as vector_to_parameters
 from jitgraph.torch.nn.utils import fusion as fusion
 from jitgraph.torch.nn.utils import init as init
 from jitgraph.torch.nn.utils import parametrizations as parametrizations
@@ -29,3 +28,4 @@ from jitgraph.torch.nn.utils.older_names import remove_spectral_norm as remove_s
 from jitgraph.torch.nn.utils.older_names import remove_weight_norm as remove_weight_norm
 from jitgraph.torch.nn.utils.older_names import spectral_norm as spectral_norm
 from jitgraph.torch.nn.utils.older_names import weight_norm as weight_norm
+from jitgraph.torch.nn.utils.vectors import vector_to_parameters as vector_to_parameters

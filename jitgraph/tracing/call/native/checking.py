@@ -83,6 +83,14 @@ class Checker:
             self.decline(source, f"is a {type(tensor).__name__}")
         return self.reader.find(source)
 
+    def tensor(self, source: Source) -> None:
+        """Write that any tensor stands there, or one of the class of that which does now."""
+        tensor, register = self.reader.now(source), self.reader.find(source)
+        if isinstance(tensor, Tensor) and not self.runtime.knows(type(tensor)):
+            self.program.require_type(register, type(tensor))
+        else:
+            self.program.require_tensor(self.handle(source))
+
     def operand(self, source: Source) -> int:
         """The number of the operand that stands at a source, if it is one, where its memory goes."""
         self._written.add(source)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from jitgraph.eager.dispatch.program import Program, Unsupported
-from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.handle import NATIVE_CLASSES, ValueHandle
 from jitgraph.eager.tape import Hooks
 from jitgraph.runtime.cpython import layout as cpython
 from jitgraph.runtime.cpython.attributes import entry_of, has_generic_lookup, slot_of
@@ -122,7 +122,12 @@ class Reader:
             case "value" | "grad" | "requires_grad" | "hooks":
                 if not isinstance(obj, ValueHandle):
                     raise Unsupported(f"{source.owner.text} is no tensor now")
-                program.require_tensor(owner)
+                if type(obj) in NATIVE_CLASSES.values():
+                    program.require_tensor(owner)
+                elif step.kind == "value":
+                    raise Unsupported(f"{source.owner.text} is a view")
+                else:
+                    program.require_type(owner, type(obj))
                 offset = slot_offset(type(obj), _HANDLE_SLOTS[step.kind])
                 if step.kind == "hooks" and obj._hooks is None and program.forbid_hooks(owner):
                     return self._known(None, expected)
@@ -131,6 +136,9 @@ class Reader:
                 hooks = program.load("field", owner, offset=offset)
                 program.require_type(hooks, Hooks)
                 return program.load("field", hooks, offset=slot_offset(Hooks, "number"), expected=expected)
+        if step.kind == "view":
+            program.require_type(owner, type(obj))
+            return program.load("field", owner, offset=slot_offset(ValueHandle, "_value"), expected=expected)
         if step.kind in _FIELDS:
             kind, op, offset = _FIELDS[step.kind]
             if type(obj) is not kind:

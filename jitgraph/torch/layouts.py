@@ -33,6 +33,11 @@ def contiguous_strides(shape: Any) -> tuple[Any, ...]:
     return tuple(reversed(strides))
 
 
+def same_layout(shape: tuple[Any, ...], layout: StorageLayout) -> StorageLayout:
+    """The layout of a view with the same elements in the same shape."""
+    return layout
+
+
 def is_contiguous(shape: tuple[Any, ...], strides: tuple[Any, ...]) -> bool:
     """Whether strides are those of row-major order, of axes with more than one element."""
     if 0 in [size for size in shape if type(size) is int]:

@@ -19,11 +19,12 @@ from jitgraph.ir import context
 from jitgraph.location import Location
 from jitgraph.runtime.buffer import holders
 from jitgraph.tensor import lifting
+from jitgraph.tensor.tensor import wrap
 from jitgraph.torch.functions.views import as_strided
 from jitgraph.torch.layouts import contiguous_strides
-from jitgraph.torch.storages import Moved, SharedStorage, ViewState, has_views, storage_of
-from jitgraph.torch.tensors import Tensor, View, layout_of, offset_of
-from jitgraph.torch.view_steps import DataStep, Detach, ViewStep
+from jitgraph.torch.storages import LazyLayout, Moved, SharedStorage, ViewState, has_views, storage_of
+from jitgraph.torch.tensors import Tensor, View, indexed, layout_of, new_view, offset_of
+from jitgraph.torch.view_steps import DataStep, Detach, ViewStep, of_copy
 
 _VIEW_CLASSES: Final[dict[type[Tensor], type[View]]] = {Tensor: View}
 
@@ -263,6 +264,109 @@ def _follow(y: Tensor, x: Tensor, step: Detach) -> None:
     _to_view(y, state)
     if before.__class__ is SharedStorage:
         before.moved = Moved(x, (step,), state.storage)
+
+
+# ----------------------------------------------------------------------
+# Views that compiled calls give out: each call makes them of the tensor that it has in the place of the recorded one.
+
+
+class Recipe:
+    """Makes a view of a tensor by the steps of another view, a link for each of the views between."""
+
+    def __init__(self, view: View) -> None:
+        self.links: list[tuple[tuple[ViewStep, ...], LazyLayout]] = []
+        state: ViewState | None = view._settled()
+        while state is not None:
+            before = None if state.parent is None else state.parent[1]
+            self.links.insert(0, (state.steps[0 if before is None else len(before.steps) :], state.layout))
+            state = before
+
+    @property
+    def parts(self) -> list[Any]:
+        """All that may have been made in the trace: functions, and numbers in layouts."""
+        steps = [step for steps, _ in self.links for step in steps]
+        parts: list[Any] = [layout for _, layout in self.links]
+        parts += [wrap(step.history) for step in steps if isinstance(step, Detach) and step.history is not None]
+        return parts + [part for step in steps if not isinstance(step, Detach) for part in _fields(step)]
+
+    @staticmethod
+    def of_snapshot(root: Tensor, part: Tensor) -> View:
+        """A view of a tensor, or of its base, with the elements of ``part``, until one of them is written."""
+        return _by_steps(root, (Snapshot(part.value),), (0, contiguous_strides(part._value.shape)))
+
+    def __call__(self, root: Tensor) -> View:
+        x = root
+        for steps, layout in self.links:
+            x = _by_steps(x, of_copy(steps), layout)
+        return cast(View, x)
+
+
+def _fields(step: ViewStep) -> list[Any]:
+    names = [name for kind in type(step).__mro__ for name in getattr(kind, "__slots__", ())]
+    return [getattr(step, name) for name in names if hasattr(step, name)]
+
+
+def _by_steps(x: Tensor, steps: tuple[ViewStep, ...], layout: LazyLayout) -> View:
+    view: View = new_view()
+    if isinstance(x, View):
+        state = x._settled()
+        view._become(state.base, (*state.steps, *steps), layout, (x, state))
+    else:
+        view._become(x, steps, layout)
+    return view
+
+
+class Snapshot(ViewStep):
+    """The step to a part of a tensor of which only the elements are known: they are those of one value of the tensor.
+
+    What part it is depends on the call, so it can be neither written nor read once the tensor is written.
+    """
+
+    __slots__ = ("_seen", "_value")
+
+    def __init__(self, value: Any) -> None:
+        super().__init__("a compiled function", self._of, self._refuse)
+        self._value, self._seen = value, None
+
+    def see(self, root: Tensor) -> None:
+        """The value of the tensor is now that of which this is a part."""
+        self._seen = root.value
+
+    def _of(self, x: Any) -> Any:
+        return wrap(self._value) if x.value is self._seen else self._refuse(x, None)
+
+    def _refuse(self, x: Any, new: Any) -> Any:
+        raise RuntimeError(
+            "a compiled function gave this out as a part of another tensor, one of them is written since, and which "
+            "part it is depends on numbers or tensors of the call\n"
+            "  hint: return x[i].clone(), or write to x[i] in the function"
+        )
+
+
+# ----------------------------------------------------------------------
+# Rows of staged loops.
+
+
+class Row(View):
+    """A row of a tensor along which a staged loop goes, which brings its elements while no turn writes to the tensor:
+    otherwise each turn takes a view."""
+
+    __slots__ = ("brought",)
+
+    brought: Tensor
+
+    def _read(self) -> Any:
+        return self.brought.value
+
+
+def row_of(x: Tensor, i: Any, elements: Tensor) -> Row:
+    """Row i of a tensor, whose elements a loop brings."""
+    view = indexed(x, i)
+    row: Row = new_view(Row)
+    row._become(view.base, view.steps, view._state.layout, view._state.parent)
+    row._indexed = True
+    row.brought = elements
+    return row
 
 
 # ----------------------------------------------------------------------

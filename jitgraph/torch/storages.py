@@ -63,7 +63,7 @@ def has_views(x: Any, own: int = 0) -> bool:
 class ViewState:
     """Of which tensor a view has the elements, by which steps. A view that becomes one of others gets another state."""
 
-    __slots__ = ("base", "cache", "layout", "parent", "steps", "storage")
+    __slots__ = ("base", "cache", "known", "layout", "parent", "steps", "storage")
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class ViewState:
         self.storage = storage
         self.steps = steps
         self.layout = layout
+        self.known: StorageLayout | None = None  # the layout, once it was asked for
         self.parent = parent  # the view of which this one was made, as it was then: its elements come first
         self.cache: tuple[Any, Any] | None = None
         """A value of the base, and that of the view then: one object, so that threads see both or neither."""
@@ -91,9 +92,10 @@ class ViewState:
 
     def known_layout(self) -> StorageLayout:
         """How many elements of the storage precede the first one, and how many lie between neighbours, by axis."""
-        if self.layout.__class__ is not tuple:
-            self.layout = self.layout(*self._before())  # type: ignore[operator]
-        return self.layout
+        if self.known is None:
+            layout = self.layout
+            self.known = layout(*self._before()) if callable(layout) else layout
+        return self.known
 
     def _before(self) -> tuple[tuple[Any, ...], StorageLayout]:
         """The shape and the layout of that of which the view was made."""

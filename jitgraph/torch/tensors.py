@@ -18,7 +18,7 @@ import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import COMPUTED, NATIVE_CLASSES, ValueHandle, of_its_own, stopped
-from jitgraph.eager.tape import LeafRecord
+from jitgraph.eager.tape import EagerValue, LeafRecord
 from jitgraph.ir import context
 from jitgraph.runtime import imports, stubs
 from jitgraph.runtime.buffer import is_referenced
@@ -36,6 +36,7 @@ from jitgraph.torch.layouts import (
     is_basic,
     is_contiguous,
     is_within,
+    same_layout,
 )
 from jitgraph.torch.metadata import Size, canonical, device
 from jitgraph.torch.operators import attach_operators
@@ -43,7 +44,7 @@ from jitgraph.torch.scalar_types import dtype as dtype_class
 from jitgraph.torch.scalar_types import get_default_dtype, scalar_type
 from jitgraph.torch.storages import LazyLayout, ViewState, storage_of
 from jitgraph.torch.view_steps import UNGRADED, DataStep, Detach, IndexStep, ViewStep, data_step, of_copy, stepped
-from jitgraph.torch.writing import RETAINING, in_history_of, is_without_history
+from jitgraph.torch.writing import RETAINING, in_history_of, is_without_history, write_data
 
 if TYPE_CHECKING:
     from jitgraph.eager import versions as _versions
@@ -194,7 +195,7 @@ class Tensor(jg.Tensor):
     @property
     def data(self) -> Tensor:  # type: ignore[override]
         """The same elements without history; ``x.data = y`` lets x have those of y, in place of its own."""
-        return view_of(self, DataStep(), _same_layout)
+        return view_of(self, DataStep(), same_layout)
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -402,12 +403,7 @@ class Tensor(jg.Tensor):
         return iter(self.unbind(0))
 
     def _row(self, i: Any, row: Any) -> Tensor:
-        view = indexed(self, i)
-        element: Row = _new_view(Row)
-        element._become(view.base, view.steps, view._state.layout, view._state.parent)
-        element._indexed = True
-        element.brought = row
-        return element
+        return imports.module("jitgraph.torch.sharing").row_of(self, i, row)  # type: ignore[no-any-return]
 
     def __getitem__(self, index: Any) -> Tensor:
         if index.__class__ is int or is_basic(index):
@@ -504,8 +500,7 @@ class View(Tensor):
 
     @property
     def base(self) -> Tensor:
-        """The tensor, no view, that has the elements."""
-        return self._settled().base
+        return self._settled().base  # no view
 
     @property
     def steps(self) -> tuple[ViewStep, ...]:
@@ -514,16 +509,10 @@ class View(Tensor):
 
     @property
     def storage_layout(self) -> StorageLayout:
-        """How many elements of the storage precede the first one, and how many lie between neighbours, by axis."""
+        """As of ``layout_of``."""
         return self._state.known_layout()
 
-    @property
-    def _root(self) -> Tensor:
-        return self.base
-
-    @property
-    def _base(self) -> Tensor:
-        return self.base
+    _root = _base = base
 
     @property
     def _value(self) -> Any:  # type: ignore[override]
@@ -621,7 +610,7 @@ class View(Tensor):
             new = step.put(x, new)
         result = of_its_own(new.value) if new.value is value else new.value
         if detached is not None:
-            _write_data(base, result, data_step(steps), *detached)
+            write_data(base, result, data_step(steps), *detached)
         else:
             if base._requires_grad and context.current().grad_enabled:
                 raise RuntimeError(
@@ -640,7 +629,7 @@ class View(Tensor):
         if self._is_parameter or not self.is_leaf or not state.base.is_leaf:
             copied = self._alone().__deepcopy__(memo)
         else:
-            copied = _new_view()
+            copied = new_view()
             copied._become(deepcopy(state.base, memo), of_copy(state.steps), self.storage_layout)
             copied._requires_grad = self._requires_grad
         memo[id(self)] = copied
@@ -694,6 +683,10 @@ class View(Tensor):
         self._grad = None
         self._requires_grad = self._indexed = self._weak = False
 
+    def _recipe(self) -> Any:
+        """What makes such a view of another tensor."""
+        return imports.module("jitgraph.torch.sharing").Recipe(self)
+
     @property
     def _is_from_outside(self) -> bool:
         return self._indexed is False  # else it was made in a trace
@@ -705,39 +698,11 @@ class View(Tensor):
 Tensor._state = vars(ValueHandle)["_value"]  # type: ignore[attr-defined]  # the slot that has the value of no view
 
 
-class Row(View):
-    """A row of a tensor along which a staged loop goes, which brings its elements while no turn writes to the tensor:
-    otherwise each turn takes a view."""
-
-    __slots__ = ("brought",)
-
-    brought: Tensor
-
-    def _read(self) -> Any:
-        return self.brought.value
-
-
-def _new_view(kind: type[View] = View) -> Any:
+def new_view(kind: type[View] = View) -> Any:
     """A view that is yet of nothing."""
     view = object.__new__(kind)
     view._hooks = None
     return view
-
-
-def _write_data(base: Tensor, value: Any, data: DataStep | None, step: Detach, own: Any) -> None:
-    """Give ``base`` other elements without a change of its history, and of its version where it is by ``.data``.
-
-    The tensor that ``step`` detached has the value ``own`` then.
-    """
-    current, old = context.current(), base._value
-    if current.grad_enabled:
-        step.depend_on(own)
-    with context.using(grad_enabled=False):
-        base._rebind(stopped(value), data is None)
-    if current.grad_enabled and current.trace is None:
-        _versions.computed_in_place(own, old)
-    if data is not None:
-        data.writes += 1
 
 
 def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
@@ -745,7 +710,7 @@ def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
 
     The layout may be a function of the shape and layout of ``x``.
     """
-    view: View = _new_view()
+    view: View = new_view()
     current = context.current()
     parent = None
     base, steps = x, (step,)
@@ -765,13 +730,9 @@ def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
     return view
 
 
-def _same_layout(shape: tuple[Any, ...], layout: StorageLayout) -> StorageLayout:
-    return layout
-
-
 def detached(x: Tensor) -> View:
     """``x.detach()``: the same elements without history."""
-    return view_of(x, Detach(), _same_layout)
+    return view_of(x, Detach(), same_layout)
 
 
 def reshaped(x: Tensor, shape: tuple[Any, ...], strides: tuple[Any, ...] | None = None) -> View:

@@ -97,6 +97,11 @@ class Detach(ViewStep):
         self._history = _History()
         super().__init__("detach", self._history.detached, _replaced)
 
+    @property
+    def history(self) -> Any:
+        """The value that has what the detached tensor depends on, or None."""
+        return self._history.value
+
     def depend_on(self, value: Any) -> None:
         """Note that the detached tensor has been given this value, while gradients were recorded."""
         if not value.requires_grad:

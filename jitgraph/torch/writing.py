@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import jitgraph as jg
 from jitgraph import dtypes
-from jitgraph.eager.handle import NATIVE_CLASSES
+from jitgraph.eager.handle import NATIVE_CLASSES, stopped
 from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
+from jitgraph.runtime import imports
 from jitgraph.tensor import lifting
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch.scalar_types import scalar_type
@@ -145,3 +146,19 @@ def in_history_of(x: Any, value: Any, *, overwrites: bool = False) -> Any:
 def can_cast(from_: Any, to: Any) -> bool:
     """Whether results of one dtype may be written to a tensor of another: not to a lower kind."""
     return dtypes.kind_rank(dtypes.canonical(from_)) <= dtypes.kind_rank(dtypes.canonical(to))
+
+
+def write_data(base: Any, value: Any, data: Any, step: Any, own: Any) -> None:
+    """Give ``base`` other elements without a change of its history, and of its version where it is by ``.data``.
+
+    The tensor that ``step`` detached has the value ``own`` then.
+    """
+    current, old = context.current(), base._value
+    if current.grad_enabled:
+        step.depend_on(own)
+    with context.using(grad_enabled=False):
+        base._rebind(stopped(value), data is None)
+    if current.grad_enabled and current.trace is None:
+        imports.module("jitgraph.eager.versions").computed_in_place(own, old)
+    if data is not None:
+        data.writes += 1

@@ -199,6 +199,9 @@ class Writer:
         for _ in range(4):
             index = self.basic(shape)
             yield "index", (f"{name}[{index}]", f"{name}[{index}{'' if '...' in index else ', ...'}]")
+        if shape[0]:
+            yield "compiled", (f"compiled.first({name})", f"{name}[0, ...]")
+        yield "compiled", (f"compiled.turned({name})", f"{name}.T")
         yield "T", (f"{name}.permute({', '.join(map(str, reversed(range(rank))))})", f"{name}.T")
         axis = draw.randrange(rank)
         size = shape[axis]

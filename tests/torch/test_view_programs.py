@@ -8,8 +8,10 @@ from __future__ import annotations
 import itertools
 import linecache
 import os
+import warnings
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,12 +37,25 @@ def define(text: str, names: dict[str, Any]) -> Callable[..., Any]:
     return function
 
 
+def first(x: Any) -> Any:
+    """A view that a compiled function gives out."""
+    return x[0]
+
+
+def turned(x: Any) -> Any:
+    """Another one."""
+    return x.permute(*reversed(range(x.ndim)))
+
+
 def differing(writer: views.Writer, make: Callable[..., Any], n: Any) -> list[str]:
     """The names of results and arguments that are not NumPy's."""
     text, for_numpy = writer.texts()
     due = [np.array(y) for y in define(for_numpy, views.NAMES)(*views.inputs().values(), int(n))]
     xs = [torch.tensor(array) for array in views.inputs().values()]
-    results = make(define(text, {"torch": torch}))(*xs, n)
+    compiled = SimpleNamespace(first=torch.compile(first), turned=torch.compile(turned))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* was compiled for more than 8 kinds", RuntimeWarning)
+        results = make(define(text, {"torch": torch, "compiled": compiled}))(*xs, n)
     pairs = zip(["total", *writer.names, *views.ARGUMENTS], [*results, *xs], due, strict=True)
     return [name for name, mine, array in pairs if not np.array_equal(mine.numpy(), array)]
 

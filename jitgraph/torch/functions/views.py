@@ -11,7 +11,7 @@ from jitgraph import dtypes
 from jitgraph.eager.handle import of_its_own
 from jitgraph.torch import view_inverses
 from jitgraph.torch.adapters import torch_function
-from jitgraph.torch.layouts import axis_of, contiguous_strides, is_contiguous, storage_positions
+from jitgraph.torch.layouts import axis_of, contiguous_strides, is_contiguous, same_layout, storage_positions
 from jitgraph.torch.scalar_types import dtype as dtype_class
 from jitgraph.torch.tensors import (
     Tensor,
@@ -133,7 +133,7 @@ def view_as(self: Tensor, other: Any) -> Tensor:
 
 def alias(self: Tensor) -> Tensor:
     """Another handle on the same elements."""
-    return view_of(self, ViewStep("alias", lambda t: t, lambda t, new: new), lambda _, of: of)
+    return view_of(self, ViewStep("alias", lambda t: t, lambda t, new: new), same_layout)
 
 
 def reshape(input: Tensor, *shape: Any) -> Tensor:

@@ -67,6 +67,8 @@ def _written(entry: TraceEntry, specialisation: Specialisation) -> bytes:
     plan, call = specialisation.plan, entry.call
     if reasons := (*plan.unguarded, *plan.bound):
         raise NotStorableError(f"it rests on {reasons[0]}")
+    if plan.views:
+        raise NotStorableError("it gives out views of tensors")
     classes = classes_of(plan)
     owners = owners_of_code(plan.guards, specialisation.world(call.values).find)
     described, met = fingerprint(call.function, plan.objects, classes, owners)

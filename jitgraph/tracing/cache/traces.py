@@ -165,7 +165,7 @@ class CachedPlan(CallPlan):
 # ----------------------------------------------------------------------
 # StoredTrace: all that a file of the cache holds of a recorded call, as records.
 
-_UNSTORED: Final = frozenset({"graph", "unguarded", "bound", "objects", "device"})
+_UNSTORED: Final = frozenset({"graph", "unguarded", "bound", "objects", "device", "views"})
 """Fields of a plan that have their defaults in the plans that are stored, or stand beside the plan."""
 
 

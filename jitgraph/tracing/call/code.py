@@ -377,10 +377,16 @@ class Epilogue:
             self.lines.append(f"f{number} = {new}({self._value(fresh.value)}, {fresh.requires_grad})")
             if fresh.weak:
                 self.lines.append(f"f{number}._weak = True")
+        for number, view in enumerate(self.plan.views):
+            parts = self._leaf(view.root) + (f", f{view.value}" if view.value >= 0 else "")
+            self.lines.append(f"w{number} = {self.code.constant(self.plan.objects[view.make])}({parts})")
         for _, value in self.plan.rebound:
             self._value(value)
         for effect in self.plan.effects:
             self.lines.append(self._effect(effect))
+        for number, view in enumerate(self.plan.views):
+            if view.value >= 0:
+                self.lines.append(f"w{number}.steps[-1].see({self._leaf(view.root)})")
         self.lines.append(f"return {self._template(self.plan.result)}")
         self.code.define("epilogue(h, i, o, n)", self.lines)
 
@@ -449,6 +455,8 @@ class Epilogue:
                 return f"c[{at}]"
             case "made":
                 return self._made(at)
+            case "view":
+                return f"w{at}"
             case "argument":
                 return self._owner(at)
         if not self.plan.fresh[at].weak:

@@ -60,6 +60,7 @@ def replacements(plan: CallPlan) -> tuple[tuple[int, int], ...]:
     templates += [effect.value for effect in plan.effects if isinstance(effect.value, Template)]
     used: set[Any] = {leaf.at for template in templates for leaf in template.leaves if leaf.kind == "handle"}
     used |= {numbers.get(effect.owner) for effect in plan.effects}
+    used |= {view.root.at for view in plan.views if view.root.kind == "handle"}
     pairs = []
     for effect in plan.effects:
         handle, new = numbers.get(effect.source), effect.value

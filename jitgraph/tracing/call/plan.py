@@ -55,6 +55,7 @@ _LEAVES: Final = {
     "object": ObjectNumber,
     "copy": int,
     "made": Annotated[int, "shared_templates"],
+    "view": int,
     "argument": Source,
     "number": Expression,
 }
@@ -88,11 +89,22 @@ class Fresh(NamedTuple):
 
 class Leaf(NamedTuple):
     """A leaf of a result: the handle of this number, a fresh handle, a plain value, an object of the table, the copy of
-    this number (``CallPlan.copied``), the container of this number (``CallPlan.shared_templates``), a container of the
-    arguments, or the value of an expression over numbers that vary."""
+    this number (``CallPlan.copied``), the container of this number (``CallPlan.shared_templates``), the view of this
+    number (``CallPlan.views``), a container of the arguments, or the value of an expression over numbers that vary."""
 
-    kind: Literal["handle", "fresh", "plain", "object", "copy", "made", "argument", "number"]
+    kind: Literal["handle", "fresh", "plain", "object", "copy", "made", "view", "argument", "number"]
     at: Annotated[int | str | Plain | Source, _LEAVES]
+
+
+class ViewOf(NamedTuple):
+    """A view that each call makes of a tensor: by the function of this number in the table, of the handle at ``root``.
+
+    Where the function needs the elements, ``value`` is the number of the fresh handle that has them, else -1.
+    """
+
+    root: Leaf
+    make: ObjectNumber
+    value: int
 
 
 class Copied(NamedTuple):
@@ -174,7 +186,7 @@ class CallPlan:
     ``device`` is where the graph runs,
     ``sizes`` what the names of sizes stood for, ``pinned`` which numbers could not vary. ``copied`` is the number of
     the table's ``Copied``, where there is one. ``shared_templates`` are containers that stand at several places and are
-    made once.
+    made once, ``views`` the tensors that share elements with others from outside or among the results.
     """
 
     graph: Graph
@@ -190,6 +202,7 @@ class CallPlan:
     pinned: tuple[PinnedSource, ...] = ()
     copied: ObjectNumber | None = None
     shared_templates: tuple[Template, ...] = ()
+    views: tuple[ViewOf, ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
     objects: tuple[Any, ...] = ()
     device: str = CPU

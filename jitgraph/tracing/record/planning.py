@@ -181,6 +181,7 @@ class Planning:
             bound=_with_lines(capture.limits.bound if capture is not None else {}),
             copied=copied,
             shared_templates=tuple(self.results.made),
+            views=tuple(self.results.views),
             pinned=tuple(PinnedSource(self._origin(h.origin), h.what, h.location) for h in trace.numbers.held.values()),
             sizes=dict(trace.constraints.sizes or {}),
             objects=tuple(self.objects.values),

@@ -17,7 +17,7 @@ from jitgraph import tree
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor, scalars, wrap
-from jitgraph.tracing.call.plan import Computed, Copied, Fresh, Leaf, Template, copy_of
+from jitgraph.tracing.call.plan import Computed, Copied, Fresh, Leaf, Template, ViewOf, copy_of
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.guards.guard import Objects
 from jitgraph.tracing.guards.plain import plain_of
@@ -37,18 +37,22 @@ _MUTABLE: Final = frozenset({set, bytearray, deque, array, Counter, defaultdict}
 class Results:
     """Makes templates of what one trace gives out.
 
-    ``fresh`` are the handles that each call makes anew, ``made`` the containers that it makes once for several places.
+    ``fresh`` are the handles that each call makes anew, ``made`` the containers that it makes once for several places,
+    ``views`` the tensors that share elements with a handle from outside, or with another one that it gives out.
     """
 
     def __init__(self, trace: Trace, objects: Objects, arguments: Mapping[int, Source]) -> None:
         """``arguments`` are the sources of the arguments' containers, by id: they are given out as they are."""
         self.fresh: list[Fresh] = []
         self.made: list[Template] = []
+        self.views: list[ViewOf] = []
         self._trace = trace
         self._capture = trace.capture
         self._objects = objects
         self._arguments = arguments
         self._fresh_of: dict[int, int] = {}
+        self._view_of: dict[int, int | None] = {}
+        self._given_out: set[int] = set()  # ids of the tensors that are given out
         self._shared: dict[int, Any] = {}
         self._staying: set[int] = set()  # ids of containers that are put into Python state
         self._made_of: dict[int, int | None] = {}  # by the ids of containers; None while one is being made
@@ -73,6 +77,8 @@ class Results:
 
         def walk(value: Any, stays: bool) -> None:
             container = tree.container_of(value)
+            if isinstance(value, Tensor):
+                self._given_out.add(id(value))
             if container is None or id(value) in self._arguments or self._is_outside(value):
                 return
             if not isinstance(value, tuple | None):
@@ -178,7 +184,28 @@ class Results:
             if isinstance(leaf._value, TracedValue):
                 raise leaf._value.leaked()
             return Leaf("handle", self._trace.slot_of(leaf))
-        return Leaf("fresh", self._fresh_handle(leaf))
+        if id(leaf) not in self._view_of:
+            self._kept.append(leaf)
+            self._view_of[id(leaf)] = self._view(leaf)
+        number = self._view_of[id(leaf)]
+        return Leaf("fresh", self._fresh_handle(leaf)) if number is None else Leaf("view", number)
+
+    def _view(self, leaf: Any) -> int | None:
+        """The number of a view of a tensor that there is after the call; None where there is no such tensor."""
+        root = leaf._root
+        if root is leaf or self._trace.numbers.portable:
+            return None
+        if not self._trace.is_own(root):
+            at = Leaf("handle", self._trace.slot_of(root))
+        elif id(root) in self._given_out:
+            at = Leaf("fresh", self._fresh_handle(root))
+        else:
+            return None
+        make, value = leaf._recipe(), -1
+        if any(self._hides_tensor(part) or self._hidden_numbers(part) for part in make.parts):
+            make, value = make.of_snapshot, self._fresh_handle(leaf)
+        self.views.append(ViewOf(at, self._objects.number(make), value))
+        return len(self.views) - 1
 
     def _of_object(self, leaf: Any, what: str, location: Location | None, *, stays: bool) -> Leaf:
         """A Python object: the very one, or a copy that each call makes; TraceError where neither would be right."""
@@ -302,6 +329,8 @@ def _inside(value: Any) -> Iterable[Any]:
         return (value.func, *value.args, *value.keywords.values())
     if isinstance(value, tuple | list | set | frozenset):
         return value
+    if isinstance(value, slice):
+        return value.start, value.stop, value.step
     return (value if isinstance(value, dict) else getattr(value, "__dict__", {})).values()
 
 

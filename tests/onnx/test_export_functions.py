@@ -146,7 +146,7 @@ def test_the_examples_with_factors_of_matrices(tmp_path: Path, rng: np.random.Ge
     assert operators(proto)["Scan"] == 4
     check(tmp_path, jg.grad(process.surprise), arguments[:3])
     kalman = example("kalman")
-    check(tmp_path, kalman.filtered, (normal(rng, 6, 2), np.float32(0.1), np.float32(1.0)))
+    check(tmp_path, kalman.filtered, (normal(rng, 6, 2), np.array(0.1, np.float32), np.array(1, np.float32)))
 
 
 def test_a_module_of_jitgraph_torch(tmp_path: Path, rng: np.random.Generator) -> None:

@@ -43,7 +43,7 @@ class _Windows:
                     count -= 1  # the last window begins in the padding at the end
             self.counts.append(count)
 
-    def places(self, i: int) -> Any:
+    def positions(self, i: int) -> Any:
         """The places of axis i that each window has, [windows, kernel]; some are outside of the axis."""
         starts = np.arange(self.counts[i]) * self.strides[i] - self.pads[i][0]
         return starts[:, None] + np.arange(self.kernel[i]) * self.dilations[i]
@@ -60,7 +60,7 @@ class _Windows:
             axis = i + 2
             before, after = self.extra(i)
             wide = fn.pad(x, [(before, after) if a == axis else (0, 0) for a in range(x.ndim)], value=fill)
-            x = reduce(fn.take(wide, self.places(i) + before, axis=axis), axis=axis + 1)
+            x = reduce(fn.take(wide, self.positions(i) + before, axis=axis), axis=axis + 1)
         return x
 
 
@@ -135,7 +135,7 @@ def average_pool(
     total = own.reduced(x, 0, fn.sum)
     counts: Any = 1.0
     for i, size in enumerate(own.sizes):
-        places = own.places(i)
+        places = own.positions(i)
         before, after = own.pads[i] if count_include_pad else (0, 0)
         inside = ((places >= -before) & (places < size + after)).sum(1)
         counts = counts * inside.reshape(-1, *[1] * (rank - 1 - i))

@@ -42,7 +42,7 @@ from jitgraph.torch.metadata import Size, canonical, device
 from jitgraph.torch.operators import attach_operators
 from jitgraph.torch.scalar_types import dtype as dtype_class
 from jitgraph.torch.scalar_types import get_default_dtype, scalar_type
-from jitgraph.torch.storages import LazyLayout, ViewState, storage_of
+from jitgraph.torch.storages import LazyLayout, SharedStorage, ViewState, storage_of
 from jitgraph.torch.view_steps import UNGRADED, DataStep, Detach, IndexStep, ViewStep, data_step, of_copy, stepped
 from jitgraph.torch.writing import RETAINING, in_history_of, is_without_history, write_data
 
@@ -679,7 +679,10 @@ class View(Tensor):
         parent: tuple[View, ViewState] | None = None,
     ) -> None:
         """Be the view of ``base`` by steps, with this layout in its storage."""
-        self._state = ViewState(base, storage_of(base), steps, layout, parent)
+        storage: Any = base._indexed
+        if storage.__class__ is not SharedStorage:
+            storage = storage_of(base)
+        self._state = ViewState(base, storage, steps, layout, parent)
         self._grad = None
         self._requires_grad = self._indexed = self._weak = False
 
@@ -710,7 +713,8 @@ def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
 
     The layout may be a function of the shape and layout of ``x``.
     """
-    view: View = new_view()
+    view: View = object.__new__(View)
+    view._hooks = None
     current = context.current()
     parent = None
     base, steps = x, (step,)

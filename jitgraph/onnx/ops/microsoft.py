@@ -9,9 +9,17 @@ import numpy as np
 
 from jitgraph.errors import UnsupportedOp
 from jitgraph.nn import functional as F
+from jitgraph.onnx import values
 from jitgraph.onnx.ops import quantization
 from jitgraph.onnx.registry import MICROSOFT, define
 from jitgraph.tensor import functions as fn
+
+
+def _transposed(x: Any, batch: int, last: int) -> Any:
+    """``batch`` moves the first axis before the last, then ``last`` exchanges the last two; vectors stay."""
+    if batch and x.ndim > 2:
+        x = fn.moveaxis(x, 0, -2)
+    return fn.matrix_transpose(x) if last and x.ndim > 1 else x
 
 
 @define("FusedMatMul", domain=MICROSOFT)
@@ -24,9 +32,7 @@ def fused_matmul(
     transBatchA: int = 0,  # noqa: N803
     transBatchB: int = 0,  # noqa: N803
 ) -> Any:
-    if transBatchA or transBatchB:
-        raise UnsupportedOp("FusedMatMul with transposed batches")
-    product = fn.matmul(fn.matrix_transpose(a) if transA else a, fn.matrix_transpose(b) if transB else b)
+    product = fn.matmul(_transposed(a, transBatchA, transA), _transposed(b, transBatchB, transB))
     return product if alpha == 1 else product * alpha
 
 
@@ -39,6 +45,10 @@ _ACTIVATIONS: dict[str, Any] = {
     "Clip": lambda x, low=-math.inf, high=math.inf: fn.clip(x, low, high),
     "HardSigmoid": lambda x, alpha=0.2, beta=0.5: fn.clip(x * alpha + beta, 0, 1),
 }
+
+
+_PARAMETERS = {"": (0,), "Relu": (0,), "Sigmoid": (0,), "Tanh": (0,), "LeakyRelu": (0, 1), "HardSigmoid": (0, 2)}
+"""The numbers of parameters that FusedGemm's activations take."""
 
 
 def _activated(x: Any, name: str, parameters: Any = None) -> Any:
@@ -54,7 +64,10 @@ def fused_gemm(a: Any, b: Any, c: Any = None, activation: str = "", **how: Any) 
     result = fn.matmul(left, right) * how.get("alpha", 1.0)
     if c is not None:
         result = result + c * how.get("beta", 1.0)
-    return _activated(result, activation, [how["activation_alpha"]] if "activation_alpha" in how else None)
+    parameters = [how[name] for name in ("activation_alpha", "activation_beta") if name in how]
+    if activation not in _PARAMETERS or len(parameters) not in _PARAMETERS[activation] or "activation_gamma" in how:
+        raise UnsupportedOp(f"FusedGemm with the activation {activation!r} and {sorted(how)}")
+    return _activated(result, activation, parameters)
 
 
 @define("FusedConv", domain=MICROSOFT)
@@ -87,26 +100,31 @@ def quick_gelu(x: Any, alpha: float = 1.702) -> Any:
     return x * fn.sigmoid(x * alpha)
 
 
-@define("LayerNormalization", domain=MICROSOFT)
-def layer_norm(x: Any, scale: Any, bias: Any = None, **how: Any) -> Any:
-    from jitgraph.onnx.ops.normalization import layer_norm as standard
+@define("SimplifiedLayerNormalization")
+def simplified_layer_norm(
+    x: Any, scale: Any, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1, outputs: Any = ()
+) -> Any:
+    """ONNX Runtime has it in the default domain: RMSNormalization, with the inverse root as second output."""
+    axes = tuple(range(axis + (x.ndim if axis < 0 else 0), x.ndim))
+    wide = fn.astype(x, values.dtype_of_number(stash_type), copy=False)
+    inverse = _inverse_rms(wide, axes, epsilon)
+    return (fn.astype(wide * inverse, x.dtype, copy=False) * scale, inverse)[: max(1, len(outputs))]
 
-    return standard(x, scale, bias, outputs=(True,), **how)
+
+def _inverse_rms(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
+    return fn.rsqrt(fn.mean(x * x, axis=axes, keepdims=True) + epsilon)
 
 
-@define("SimplifiedLayerNormalization", domain=MICROSOFT)
-def simplified_layer_norm(x: Any, scale: Any, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Any:
-    return _rms(x, epsilon) * scale
-
-
-def _rms(x: Any, epsilon: float) -> Any:
-    return x * fn.rsqrt(fn.mean(x * x, axis=-1, keepdims=True) + epsilon)
+def _refuse_statistics(name: str, outputs: Any) -> None:
+    if any(outputs[1:3]):
+        raise UnsupportedOp(f"{name} with the outputs mean and inv_std_var")
 
 
 @define("SkipLayerNormalization", domain=MICROSOFT)
 def skip_layer_norm(
     x: Any, skip: Any, gamma: Any, beta: Any = None, bias: Any = None, epsilon: float = 1e-12, outputs: Any = ()
 ) -> Any:
+    _refuse_statistics("SkipLayerNormalization", outputs)
     total = x + skip if bias is None else x + skip + bias
     result = F.layer_norm(total, gamma.shape[0], gamma, beta, epsilon)
     return (result, None, None, total)[: max(1, len(outputs))]
@@ -116,8 +134,9 @@ def skip_layer_norm(
 def skip_simplified_layer_norm(
     x: Any, skip: Any, gamma: Any, bias: Any = None, epsilon: float = 1e-5, outputs: Any = ()
 ) -> Any:
+    _refuse_statistics("SkipSimplifiedLayerNormalization", outputs)
     total = x + skip if bias is None else x + skip + bias
-    return (_rms(total, epsilon) * gamma, None, None, total)[: max(1, len(outputs))]
+    return (total * _inverse_rms(total, (-1,), epsilon) * gamma, None, None, total)[: max(1, len(outputs))]
 
 
 @define("EmbedLayerNormalization", domain=MICROSOFT)
@@ -141,8 +160,12 @@ def embed_layer_norm(
     if segments is not None and segment_table is not None:
         total = total + fn.take(segment_table, segments, axis=0)
     result = F.layer_norm(total, gamma.shape[0], gamma, beta, epsilon)
-    index = fn.zeros((ids.shape[0],), dtype="int32") if mask is None else fn.astype(fn.sum(mask, axis=1), "int32")
+    index = fn.zeros((ids.shape[0],), dtype="int32") if mask is None else _ones_of_rows(mask)
     return (result, index, total)[: max(1, len(outputs))]
+
+
+def _ones_of_rows(mask: Any) -> Any:
+    return fn.sum(fn.astype(fn.equal(mask, 1), "int32"), axis=1, dtype="int32")
 
 
 def _heads(x: Any, count: int) -> Any:
@@ -155,22 +178,30 @@ def _joined(x: Any) -> Any:
     return fn.reshape(fn.permute_dims(x, (0, 2, 1, 3)), (n, length, count * width))
 
 
-def _mask(mask: Any, keys: Any, dtype: Any) -> Any:
-    """An additive mask of a mask_index: lengths [N], or ones for what counts, [N, S] or [N, L, S]."""
+def _mask(mask: Any, batch: Any, keys: Any, dtype: Any, low: float) -> Any:
+    """An additive mask: ``low`` where a mask_index hides a key.
+
+    A mask_index is the ends of the rows [N], their ends and then their starts [2 * N], or positive for visible keys,
+    [N, S] or [N, L, S].
+    """
     if mask is None:
         return None
     if mask.ndim == 1:
-        lengths = fn.reshape(mask, (-1, 1))
-        live = fn.less(fn.reshape(fn.arange(keys, dtype=mask.dtype), (1, -1)), lengths)
-        live = fn.reshape(live, (mask.shape[0], 1, 1, keys))
+        if mask.shape[0] not in (batch, 2 * batch):
+            raise UnsupportedOp(f"a mask_index of {mask.shape[0]} numbers for {batch} rows")
+        at = fn.reshape(fn.arange(keys, dtype=mask.dtype), (1, -1))
+        live = fn.less(at, fn.reshape(mask[:batch], (-1, 1)))
+        if mask.shape[0] != batch:
+            live = fn.logical_and(live, fn.greater_equal(at, fn.reshape(mask[batch:], (-1, 1))))
+        live = fn.reshape(live, (batch, 1, 1, keys))
     elif mask.ndim == 2:
-        live = fn.reshape(fn.not_equal(mask, 0), (mask.shape[0], 1, 1, mask.shape[1]))
+        live = fn.reshape(fn.greater(mask, 0), (mask.shape[0], 1, 1, mask.shape[1]))
     elif mask.ndim == 3:
-        live = fn.expand_dims(fn.not_equal(mask, 0), axis=1)
+        live = fn.expand_dims(fn.greater(mask, 0), axis=1)
     else:
         raise UnsupportedOp(f"a mask of rank {mask.ndim}")
     zero = fn.zeros(live.shape, dtype=dtype)
-    return fn.where(live, zero, zero + np.float32(-10000.0).item())
+    return fn.where(live, zero, zero + low)
 
 
 @define("Attention", domain=MICROSOFT)
@@ -200,16 +231,16 @@ def attention(
     sizes = qkv_hidden_sizes or [width] * 3
     ends = [sizes[0], sizes[0] + sizes[1]]
     q, k, v = product[..., : ends[0]], product[..., ends[0] : ends[1]], product[..., ends[1] :]
-    return _attended(q, k, v, num_heads, mask, bias_of_scores, scale, bool(unidirectional))
+    return _attended(q, k, v, num_heads, mask, bias_of_scores, scale, bool(unidirectional), mask_filter_value)
 
 
-def _attended(q: Any, k: Any, v: Any, heads: int, mask: Any, bias: Any, scale: float, causal: bool) -> Any:
-    own = _mask(mask, k.shape[1], q.dtype)
+def _attended(q: Any, k: Any, v: Any, heads: int, mask: Any, bias: Any, scale: float, causal: bool, low: float) -> Any:
+    own = _mask(mask, k.shape[0], k.shape[1], q.dtype, low)
     if bias is not None:
         own = bias if own is None else own + bias
     if causal:
         rows, columns = q.shape[1], k.shape[1]
-        below = fn.tril(fn.ones((rows, columns), dtype=bool), k=columns - rows)
+        below = fn.tril(fn.ones((rows, columns), dtype=bool))
         zero = fn.zeros((rows, columns), dtype=q.dtype)
         limit = fn.where(below, zero, zero - np.float32(3.4e38).item())
         own = limit if own is None else own + limit
@@ -238,10 +269,14 @@ def multi_head_attention(
 ) -> Any:
     if k is None or v is None or q.ndim != 3 or k.ndim != 3 or past_key is not None or any(outputs[1:]):
         raise UnsupportedOp("MultiHeadAttention with packed operands or a past")
+    if unidirectional and q.shape[1] != k.shape[1]:  # there ONNX Runtime's last query sees all keys
+        raise UnsupportedOp("MultiHeadAttention that is unidirectional, with other numbers of queries and keys")
+    if mask is not None and mask.ndim == 1 and mask.shape[0] != k.shape[0]:
+        raise UnsupportedOp(f"a key_padding_mask of {mask.shape[0]} numbers for {k.shape[0]} rows")
     if bias is not None:
         width = q.shape[-1]
         q, k, v = q + bias[:width], k + bias[width : 2 * width], v + bias[2 * width :]
-    return _attended(q, k, v, num_heads, mask, bias_of_scores, scale, bool(unidirectional))
+    return _attended(q, k, v, num_heads, mask, bias_of_scores, scale, bool(unidirectional), mask_filter_value)
 
 
 @define("RotaryEmbedding", domain=MICROSOFT)
@@ -256,6 +291,8 @@ def rotary_embedding(
     scale: float = 1.0,
     is_packed_batching: int = 0,
 ) -> Any:
+    if is_packed_batching:
+        raise UnsupportedOp("RotaryEmbedding with packed batches")
     flat = x.ndim == 3
     width = rotary_embedding_dim or cosines.shape[-1] * 2
     if flat:
@@ -290,10 +327,10 @@ def matmul_n_bits(
     bits: int = 4,
     block_size: int = 32,
     accuracy_level: int = 0,
-    **how: Any,
+    weight_prepacked: int = 0,
 ) -> Any:
-    if bits not in (2, 4, 8) or group is not None:
-        raise UnsupportedOp(f"MatMulNBits with {bits} bits, or with groups")
+    if bits not in (2, 4, 8) or group is not None or weight_prepacked:
+        raise UnsupportedOp(f"MatMulNBits with {bits} bits, with groups, or with packed weights")
     blocks = -(-K // block_size)
     whole = _unpacked(fn.reshape(b, (N, blocks, -1)), bits)
     wide = fn.astype(whole, a.dtype)

@@ -178,18 +178,18 @@ def attended(
 
     n, length, _ = q.shape
     keys = k.shape[1]
-    scores = split(q) @ swapped(split(k)) * np.float32(scale or 1 / math.sqrt(q.shape[2] // heads))
+    hidden = np.zeros((n, 1, length, keys), np.float32)
     if mask is not None:
         if mask.ndim == 1:
             at = np.arange(keys)
             live = (at < mask[:n, None]) & (at >= (mask[n:, None] if len(mask) == 2 * n else 0))
         else:
             live = mask > 0
-        live = live.reshape(n, 1, -1, keys)
-        scores = scores + np.where(live, 0, np.float32(low))
-    scores = scores if bias is None else scores + bias
+        hidden = hidden + np.where(live.reshape(n, 1, -1, keys), np.float32(0), np.float32(low))
     if causal:
-        scores = np.where(np.tril(np.ones((length, keys), bool)), scores, np.float32(-3.4e38))
+        hidden = np.where(np.tril(np.ones((length, keys), bool)), hidden, np.finfo(np.float32).min)
+    hidden = hidden if bias is None else hidden + bias
+    scores = split(q) @ swapped(split(k)) * np.float32(scale or 1 / math.sqrt(q.shape[2] // heads)) + hidden
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights = weights / weights.sum(-1, keepdims=True)
     return (weights @ split(v)).transpose(0, 2, 1, 3).reshape(n, length, -1).astype(np.float32)
@@ -295,6 +295,8 @@ IDS, SEGMENTS = integers(0, 11, 2, 5), integers(0, 2, 2, 5)
 WORDS, POSITIONS, TABLE = normal(11, 8), normal(6, 8), normal(2, 8)
 LENGTHS = np.array([3, 5], np.int32)
 KEYS = np.array([[1, 1, 1, 0, 0], [1, 0, 1, 1, 1]], np.int32)
+PADDED = np.array([[0, 0, 1, 1, 1], [0, 1, 0, 1, 1]], np.int32)
+LOWEST = float(np.finfo(np.float32).min)
 SQUARE = integers(0, 2, 2, 5, 5) | np.eye(5, dtype=np.int32)
 QKV, QKV_BIAS = normal(8, 24), normal(24)
 Q, K, V = normal(2, 3, 8), normal(2, 5, 8), normal(2, 5, 8)
@@ -400,6 +402,10 @@ CASES = [
             (KEYS, None, {}),
             (KEYS, None, {"unidirectional": 1}),
             (KEYS, None, {"mask_filter_value": -1.0}),
+            (PADDED, None, {"unidirectional": 1}),
+            (PADDED, None, {"unidirectional": 1, "mask_filter_value": -3.4e38}),
+            (PADDED, None, {"unidirectional": 1, "mask_filter_value": LOWEST}),
+            (PADDED, normal(2, 2, 5, 5), {"unidirectional": 1, "mask_filter_value": LOWEST}),
             (SQUARE, None, {}),
             (1 - 2 * KEYS, None, {}),
             (np.zeros((2, 5), np.int32), None, {}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from jitgraph.errors import UnsupportedOp
@@ -236,14 +237,13 @@ def attention(
 
 def _attended(q: Any, k: Any, v: Any, heads: int, mask: Any, bias: Any, scale: float, causal: bool, low: float) -> Any:
     own = _mask(mask, k.shape[0], k.shape[1], q.dtype, low)
-    if bias is not None:
-        own = bias if own is None else own + bias
-    if causal:
+    if causal:  # these numbers are set, not added: a row of hidden keys alone still sees no later key
         rows, columns = q.shape[1], k.shape[1]
         below = fn.tril(fn.ones((rows, columns), dtype=bool))
-        zero = fn.zeros((rows, columns), dtype=q.dtype)
-        limit = fn.where(below, zero, zero - np.float32(3.4e38).item())
-        own = limit if own is None else own + limit
+        lowest = fn.zeros((rows, columns), dtype=q.dtype) + float(ml_dtypes.finfo(q.dtype).min)
+        own = fn.where(below, fn.zeros_like(lowest) if own is None else own, lowest)
+    if bias is not None:
+        own = bias if own is None else own + bias
     result = F.scaled_dot_product_attention(
         _heads(q, heads), _heads(k, heads), _heads(v, heads), attn_mask=own, scale=scale or None
     )

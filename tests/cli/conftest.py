@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-pytest.importorskip("typer")
-pytest.importorskip("rich")
-
 import jitgraph as jg
+
+HAS_COMMANDS = all(map(importlib.util.find_spec, ("typer", "rich")))
+collect_ignore_glob = [] if HAS_COMMANDS else ["test_*.py"]  # skipping here would end a run that names these tests
 
 
 class Result(NamedTuple):

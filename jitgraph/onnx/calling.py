@@ -10,12 +10,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph import dtypes
 from jitgraph.errors import ArgumentError, DTypeError, ShapeError
 from jitgraph.onnx import values
 from jitgraph.onnx.records import ModelRecord, ValueType
 from jitgraph.onnx.running import GraphRunner, Resolver, Scope
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
+from jitgraph.tracing.call.arguments import TensorSpec
 
 _HOST_ALONE: Final = frozenset({*values.STORED, values.TEXT})
 
@@ -45,6 +47,19 @@ class ModelCall:
         ]
         outputs = tuple(_output(value) for value in self._routine(inputs, {}, tensors))
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def input_specs(self) -> dict[str, TensorSpec]:
+        """A spec for each parameter; ArgumentError where an input is no tensor of known dtype and sizes."""
+        specs = {}
+        for name, each in zip(self.signature.parameters, self._types, strict=True):
+            if each.kind != "tensor" or each.dtype is None or each.dtype in _HOST_ALONE or each.shape is None:
+                raise ArgumentError(f"the model does not say {name} as a tensor with dtype and rank")
+            free = self.dynamic_shapes.get(name, {})
+            sizes: list[Any] = [free.get(axis, size) for axis, size in enumerate(each.shape)]
+            if any(size is None or (isinstance(size, str) and axis not in free) for axis, size in enumerate(sizes)):
+                raise ArgumentError(f"the model does not say all sizes of {name}, or they are static")
+            specs[name] = TensorSpec(tuple(sizes), dtypes.canonical(each.dtype))
+        return specs
 
 
 def _signature(names: Sequence[str]) -> inspect.Signature:

@@ -16,6 +16,7 @@ import pytest
 import jitgraph as jg
 from tests import ROOT
 from tests.cli.conftest import Result
+from tests.torch.jit.records import ARCHIVES, records, require_same
 
 Command = Callable[..., Result]
 X = np.array([[0, 1, 2], [3, 1, 0]], np.float32)
@@ -210,6 +211,40 @@ def test_export_as_onnx(command: Command, folder: Path, tmp_path: Path) -> None:
     actual = reference.ReferenceEvaluator(model).run(None, inputs)
     np.testing.assert_allclose(actual[0], SCORES, rtol=1e-6)
     np.testing.assert_array_equal(actual[1], [2, 0])
+
+
+def test_convert_reads_what_export_wrote(command: Command, folder: Path, tmp_path: Path) -> None:
+    """An ONNX model says its inputs, of which a number with a default is none; named sizes stay free."""
+    pytest.importorskip("onnx")
+    onnx, path = tmp_path / "scaled.onnx", tmp_path / "again.jg"
+    assert command("export", folder / "scaled.jg", "--onnx", onnx).code == 0
+    result = command("convert", onnx, "-o", path)
+    assert (result.code, result.err) == (0, "")
+    assert jg.load(path).inputs[0] == jg.load(folder / "scaled.jg").inputs[0]
+    actual = outputs(command("run", path, "-i", folder / "x.npy", "--json"))
+    np.testing.assert_array_equal(actual["out0"], SCORES, strict=True)
+    np.testing.assert_array_equal(actual["out1"], [2, 0])
+
+
+def test_convert_of_a_torchscript_archive(command: Command, tmp_path: Path) -> None:
+    """It does not say its inputs, so that the command line does."""
+    path = tmp_path / "mlp.jg"
+    x, wanted = records()["mlp_traced"][0][0], records()["mlp_traced"][1]
+    refused = command("convert", ARCHIVES / "mlp_traced.pt", "-o", path)
+    assert refused.code == 2 and "does not say what x is: --input x=" in refused.err and not path.exists()
+    result = command("convert", ARCHIVES / "mlp_traced.pt", "-o", path, "-i", f"x=float32[batch,{x.shape[-1]}]")
+    assert (result.code, result.err) == (0, "")
+    np.save(tmp_path / "x.npy", x)
+    require_same(outputs(command("run", path, "-i", tmp_path / "x.npy", "--json"))["out0"], wanted)
+
+
+def test_convert_of_an_exported_program(command: Command, tmp_path: Path) -> None:
+    path, programs = tmp_path / "mlp.jg", ROOT / "tests" / "torch" / "export" / "files"
+    result = command("convert", programs / "mlp.pt2", "-o", path)
+    assert (result.code, result.err) == (0, "")
+    arrays = np.load(programs / "mlp.npz")
+    np.save(tmp_path / "x.npy", arrays["arg0"])
+    require_same(outputs(command("run", path, "-i", tmp_path / "x.npy", "--json"))["out0"], arrays["result0"])
 
 
 def test_names_in_c_are_names() -> None:

@@ -93,11 +93,6 @@ def _clamped(e: NodeEmitter, start: OnnxValue, extent: DimLike, size: DimLike) -
     return e.reshape(inside, (1,))
 
 
-def _cut(e: NodeEmitter, x: OnnxValue, axis: int, start: Any, stop: Any, extent: DimLike) -> OnnxValue:
-    shape = (*x.shape[:axis], extent, *x.shape[axis + 1 :])
-    return e.node("Slice", [x, start, stop, e.ints((axis,))], TensorType(x.dtype, shape))
-
-
 def _dynamic_slice(e: NodeEmitter, node: Node, refs: list[OnnxValue]) -> OnnxValue:
     x, *starts = refs
     sizes: Any = node.attrs["sizes"]
@@ -105,11 +100,18 @@ def _dynamic_slice(e: NodeEmitter, node: Node, refs: list[OnnxValue]) -> OnnxVal
         if size == x.shape[axis]:
             continue
         first = _clamped(e, start, x.shape[axis], size)
-        if size == 1:
-            x = e.node("Gather", [x, first], TensorType(x.dtype, (*x.shape[:axis], 1, *x.shape[axis + 1 :])), axis=axis)
-        else:
-            x = _cut(e, x, axis, first, e.elementwise("Add", first, OnnxValue(e.ints((size,)), first.type, (1,))), size)
+        x = _block(e, x, axis, first, size)
     return x
+
+
+def _block(e: NodeEmitter, x: OnnxValue, axis: int, first: OnnxValue, size: DimLike) -> OnnxValue:
+    """A block along an axis. By Gather, whose result has a known shape, where the bounds of a Slice hide it."""
+    shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+    return e.node("Gather", [x, _positions(e, first, size)], TensorType(x.dtype, shape), axis=axis)
+
+
+def _positions(e: NodeEmitter, first: OnnxValue, size: DimLike) -> OnnxValue:
+    return first if size == 1 else e.elementwise("Add", e.iota(size), first)
 
 
 def _dynamic_update(e: NodeEmitter, node: Node, refs: list[OnnxValue]) -> OnnxValue:
@@ -118,20 +120,18 @@ def _dynamic_update(e: NodeEmitter, node: Node, refs: list[OnnxValue]) -> OnnxVa
 
 
 def _updated(e: NodeEmitter, x: OnnxValue, update: OnnxValue, starts: list[OnnxValue], axis: int) -> OnnxValue:
-    """What lies before, the block, in which later axes are updated, and what lies behind, along each axis in turn."""
+    """x with the block written along each axis in turn: into it goes the block in which later axes are updated."""
     while axis < x.ndim and x.shape[axis] == update.shape[axis]:
         axis += 1
     if axis == x.ndim:
         return update
-    extent, size = x.shape[axis], update.shape[axis]
-    first = _clamped(e, starts[axis], extent, size)
-    behind = e.elementwise("Add", first, OnnxValue(e.ints((size,)), first.type, (1,)))
-    block = _cut(e, x, axis, first, behind, size)
-    inside = _updated(e, block, update, starts, axis + 1)
-    parts = [e.model.ints((0,)), e.ints((extent,))]
-    before = e.raw("Slice", [e.whole(x), parts[0], first.name, e.ints((axis,))])[0]
-    after = e.raw("Slice", [e.whole(x), behind.name, parts[1], e.ints((axis,))])[0]
-    return e.node("Concat", [before, inside, after], x.type, axis=axis)
+    size = update.shape[axis]
+    first = _clamped(e, starts[axis], x.shape[axis], size)
+    if any(x.shape[i] != update.shape[i] for i in range(axis + 1, x.ndim)):
+        update = _updated(e, _block(e, x, axis, first, size), update, starts, axis + 1)
+    along = e.reshape(_positions(e, first, size), tuple(size if i == axis else 1 for i in range(x.ndim)))
+    positions = e.node("Expand", [along, e.ints(update.shape)], TensorType(_INT64, update.shape))
+    return e.node("ScatterElements", [x, positions, update], x.type, axis=axis)
 
 
 # ----------------------------------------------------------------------

@@ -14,6 +14,7 @@ from jitgraph.onnx.calling import ModelCall
 from jitgraph.onnx.records import ModelRecord
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
+from jitgraph.tracing.call.arguments import TensorSpec
 from jitgraph.tracing.call.function import trace
 
 
@@ -54,6 +55,13 @@ class OnnxModule(Module):
         if self.traced is None or self._hooks or values.is_recording():
             return super().__call__(*args, **kwargs)
         return self.traced(*args, **kwargs)
+
+    def input_specs(self) -> dict[str, TensorSpec]:
+        """A spec for each input, by its parameter's name; sizes that the model names are free by their names.
+
+        ArgumentError for a model with inputs that are no tensors, or whose dtypes or sizes it does not say.
+        """
+        return self._run.input_specs()
 
     def _traced(self) -> Any:
         """What ``jg.save`` lowers."""

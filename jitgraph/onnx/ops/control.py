@@ -31,7 +31,10 @@ def _decided(condition: Any) -> Any:
 
 def _all_tensors(results: Any) -> tuple[Any, ...]:
     if any(isinstance(value, list) or value is None for value in results):
-        raise UnsupportedOp("a branch or a loop on a tensor's value gives a sequence or an optional")
+        raise UnsupportedOp(
+            "a branch or a loop on a tensor's value gives a sequence or an optional",
+            hint="module.forward(...) computes node by node, where sequences have any length",
+        )
     return tuple(values.tensor(value) for value in results)
 
 

@@ -10,12 +10,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from jitgraph import dtypes
+from jitgraph import dtypes, ops
 from jitgraph.errors import UnsupportedOp
 from jitgraph.nn import functional as F
 from jitgraph.onnx import values
 from jitgraph.onnx.ops import on_host
 from jitgraph.onnx.registry import define
+from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor import functions as fn
 
 # ----------------------------------------------------------------------
@@ -348,7 +349,10 @@ def cast_like(x: Any, like: Any, saturate: int = 1, round_mode: str = "up") -> A
 @define("BitCast", raw=True)
 def bit_cast(x: Any, to: int) -> Any:
     dtype = values.dtype_of_number(to)
+    own = values.dtype_of(x)
+    if own.itemsize != dtype.itemsize or "O" in (own.kind, dtype.kind):
+        raise UnsupportedOp(f"BitCast of {own} to {dtype}")
+    if isinstance(x, Tensor) and dtype not in values.STORED and not {own.kind, dtype.kind} & {"b", "c"}:
+        return wrap(ops.bitcast(x.value, dtype=dtypes.canonical(dtype)))
     array = values.host(x, "a cast of bits")
-    if array.dtype.itemsize != dtype.itemsize or dtype.kind == "O":
-        raise UnsupportedOp(f"BitCast of {array.dtype} to {dtype}")
     return np.ascontiguousarray(array).view(dtype).reshape(array.shape)

@@ -33,6 +33,8 @@ def sliced(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
         size = x.shape[own]
         if step < 0:
             begin, stop = _bound(start, size, 0, -1), _bound(end, size, -1, 0)
+            if type(size) is not int and type(start) is int and (start == -1 or start > _LARGE):
+                begin = None  # the last one, whatever the size is
             if type(stop) is int and stop < 0 and (type(size) is int or stop < -_LARGE):
                 stop = None
             index[own] = slice(begin, stop, step)
@@ -137,10 +139,7 @@ def padded(x: Any, pads: Any, mode: str, value: Any, axes: Any) -> Any:
 @define("Pad", since=11, host=(1, 3))
 def pad(x: Any, pads: Any, value: Any = None, axes: Any = None, mode: str = "constant") -> Any:
     along = list(range(x.ndim)) if axes is None else values.sizes(axes)
-    fill: Any = 0
-    if value is not None:
-        fill = value if values.is_recording() else value.item()
-    return padded(x, values.sizes(pads), mode, fill, along)
+    return padded(x, values.sizes(pads), mode, 0 if value is None else fn.reshape(value, ()), along)
 
 
 @define("Pad")

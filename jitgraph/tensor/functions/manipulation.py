@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
+from jitgraph.dtypes import DType
 from jitgraph.eager import placement
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.tape import EagerValue
@@ -329,13 +330,14 @@ def unstack(x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
 def pad(
     x: TensorLike,
     widths: int | Sequence[int] | Sequence[tuple[int, int]],
-    value: float | int = 0,
+    value: float | int | Tensor = 0,
     *,
     mode: str = "constant",
 ) -> Tensor:
     """x with ``(before, after)`` elements around each axis; one pair, or one number, stands for all.
 
-    ``mode``: constant (``value``), edge or replicate, reflect, symmetric (which repeats the edge), wrap or circular.
+    ``mode``: constant (``value``, a number or a tensor of rank 0), edge or replicate, reflect, symmetric (which repeats
+    the edge), wrap or circular.
     ShapeError where there are not two widths for each axis, or where one is negative.
     """
     operand = lifting.value_of(x)
@@ -344,9 +346,18 @@ def pad(
         kind = mode_of(mode)
         with placement.beside(operand):
             return wrap(padded(operand, pairs, kind))
-    filler = lifting.constant(value, operand.type.dtype)
+    filler = _filler(value, operand.type.dtype)
     low, high = tuple(w[0] for w in pairs), tuple(w[1] for w in pairs)
     return wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * len(pairs)))
+
+
+def _filler(value: Any, dtype: DType) -> Any:
+    if not isinstance(value, Tensor) or scalars.is_varying(value):
+        return lifting.constant(value, dtype)
+    own = lifting.value_of(value)
+    if own.type.shape != ():
+        raise ShapeError(f"pad fills with one number, not with {own.type}")
+    return own if own.type.dtype == dtype else ops.cast(own, dtype=dtype)
 
 
 def _width_pairs(widths: Any, rank: int) -> list[tuple[int, int]]:

@@ -376,9 +376,16 @@ def row_of(x: Tensor, i: Any, elements: Tensor) -> Row:
 def _set_in_trace(x: Tensor, y: Any) -> None:
     value = of_its_own(lifting.value_of(y))
     root = y._root if isinstance(y, Tensor) else None
-    if root is None or root is x._root:
+    if root is None:
         replace(x, value, counted=False)
         return
+    if root is x._root:
+        raise TraceError(
+            "x.data = y is set in a compiled function where y is a part or another form of x: it would share elements "
+            "with x's other views",
+            location=Location.of_user(),
+            hint="write x.data = y.clone(), or use y instead of x",
+        )
     if not _is_traced(x._root) and not _is_traced(root):
         raise TraceError(
             "x.data = y is set in a compiled function where both are from outside: they would share elements after the "

@@ -162,7 +162,7 @@ class Writer:
 
     def place(self, size: int) -> str:
         """A position on an axis."""
-        if self.index is not None and self.random.random() < 0.5:
+        if size and self.index is not None and self.random.random() < 0.5:
             return self.random.choice((f"{self.index} % {size}", f"({self.index} + 1) % {size}"))
         return str(self.random.randrange(-size, size)) if size else "0"
 

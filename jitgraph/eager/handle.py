@@ -73,9 +73,6 @@ class HandleStore(Protocol):
     def write_grad(self, handle: ValueHandle, grad: Any) -> None:
         """Set the handle's ``.grad`` inside the trace."""
 
-    def new_leaf(self, handle: ValueHandle, value: Any) -> Any:
-        """A value with the elements of ``value`` at which gradients for ``handle`` end."""
-
     def ask_gradient(self, handle: ValueHandle, flag: bool) -> None:
         """Let gradients flow to the handle inside the trace, or not."""
 

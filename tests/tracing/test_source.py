@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import jitgraph as jg
+from jitgraph import torch
 from jitgraph.tracing.call.arguments import Static
 from jitgraph.tracing.guards.guard import Absent, Guard, Objects
 from jitgraph.tracing.guards.source import STEP_NAMES, STEPS, Slot, Source, Step, StepKind, World
@@ -60,6 +61,7 @@ def CACHED(n: int) -> list[int]:  # noqa: N802 - a constant of the cases, as the
 INNER, PARTIAL, OBJECT = outer(), functools.partial(outer, 1, k=2), Plain()
 HANDLE, HOOKED = jg.asarray([1.0]).requires_grad_(), jg.asarray([1.0]).requires_grad_()
 HOOKED.register_hook(lambda gradient: gradient)
+VIEW = torch.ones(2, 3)[0]
 
 CASES: list[tuple[StepKind, Any, Any, Any, str]] = [
     ("attribute", OBJECT, "n", 1, "o.n"),
@@ -91,6 +93,7 @@ CASES: list[tuple[StepKind, Any, Any, Any, str]] = [
     ("static", Static(3), None, 3, "o"),
     ("value", HANDLE, None, HANDLE._value, "o"),
     ("grad", HANDLE, None, None, "o.grad"),
+    ("view", VIEW, None, VIEW._state, "o"),
     ("requires_grad", HANDLE, None, True, "o.requires_grad"),
     ("hooks", HANDLE, None, None, "the state of the hooks of o"),
     ("hooks", HOOKED, None, HOOKED._hooks.number, "the state of the hooks of o"),  # type: ignore[union-attr]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.control import RegionCall, structure_of
@@ -17,7 +20,7 @@ def decompose(graph: Graph, target: Target) -> Graph:
     """
     rewriter = Rewriter(graph)
     for node in graph.nodes:
-        if target.alone and (expansion := _generated(node)) is not None:
+        if target.alone and (expansion := generated(node)) is not None:
             _inline(rewriter, node, _located(decompose(expansion, target), node))
             continue
         if not _is_inlined(node, target):
@@ -35,11 +38,14 @@ def _inline(rewriter: Rewriter, node: Node, region: Graph) -> None:
         rewriter.replace(old, new)
 
 
-def _generated(node: Node) -> Graph | None:
-    """What stands for an op that Python evaluates where there is no Python; None where nothing does."""
+def generated(node: Node, composed: Callable[..., Any] | None = None) -> Graph | None:
+    """What stands for an op that Python evaluates where there is no Python; None where nothing does.
+
+    Small matrices have formulas. For other operands ``composed`` goes before the op's own composition.
+    """
     op = node.op
     is_small = op.is_generated is not None and op.is_generated(*(value.type for value in node.inputs))
-    definition = op.generated if is_small else op.composed
+    definition = op.generated if is_small else composed or op.composed
     if definition is None:
         return None
     builder = GraphBuilder()

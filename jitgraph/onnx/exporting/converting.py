@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from jitgraph import dtypes
 from jitgraph.errors import UnsupportedOp
-from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.target import Target
@@ -15,6 +14,7 @@ from jitgraph.ir.types import StackType, TensorType, Type
 from jitgraph.onnx.exporting import control, elementwise, indexing, matrices, movement, products, reductions
 from jitgraph.onnx.exporting.emitting import Form, NodeEmitter
 from jitgraph.onnx.exporting.values import OnnxValue
+from jitgraph.passes.decompose import generated
 from jitgraph.passes.decompose_complex import decompose_complex
 
 FORMS: Final[dict[str, Form]] = (
@@ -50,28 +50,11 @@ def _convert(e: NodeEmitter, node: Node, refs: list[OnnxValue]) -> list[OnnxValu
         result = control.control_flow(e, node, refs, run)
     if result is None and node.regions:
         result = run(e, node.regions[0], refs)
-    if result is None and (expansion := _generated(node)) is not None:
+    if result is None and (expansion := generated(node, DEFINITIONS.get(node.op.name))) is not None:
         result = run(e, expansion, refs)
     if result is None:
         raise _refusal(e, node)
     return [result] if isinstance(result, OnnxValue) else list(result)
-
-
-def _generated(node: Node) -> Graph | None:
-    """What stands for an op that ONNX lacks, over calls of others: what is written for it here, or for compiled code.
-
-    Small matrices have formulas, larger ones loops.
-    """
-    op = node.op
-    is_small = op.is_generated is not None and op.is_generated(*(value.type for value in node.inputs))
-    definition = op.generated if is_small else DEFINITIONS.get(op.name, op.composed)
-    if definition is None:
-        return None
-    builder = GraphBuilder()
-    inputs = [builder.input(value.type) for value in node.inputs]
-    with context.using(emitter=builder, constraints=builder.constraints):
-        outputs = definition(*inputs, **node.attrs)
-    return builder.graph(outputs if isinstance(outputs, tuple) else (outputs,), op.name)
 
 
 def _refusal(e: NodeEmitter, node: Node) -> UnsupportedOp:

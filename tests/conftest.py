@@ -12,10 +12,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.freezing import freeze
+
+# The generators of the test modules, each with its state once the tests were collected.
+_generator_states: dict[np.random.Generator, Any] = {}
 
 # The same examples in every run, so that a red run is red again; deadlines would time the machine, not the code.
 settings.register_profile(
@@ -77,7 +81,17 @@ def c_library(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def pytest_collection_finish() -> None:
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tests."):
+            generators = [value for value in vars(module).values() if isinstance(value, np.random.Generator)]
+            _generator_states.update((generator, generator.bit_generator.state) for generator in generators)
     freeze()
+
+
+def pytest_runtest_setup() -> None:
+    """The random numbers of a test are the same whichever tests ran before it."""
+    for generator, state in _generator_states.items():
+        generator.bit_generator.state = state
 
 
 @pytest.hookimpl(wrapper=True)

@@ -65,7 +65,7 @@ class Compilation(NamedTuple):
     error: str = ""
 
 
-class Sample(NamedTuple):
+class RunSample(NamedTuple):
     """What was read at a moment: bytes of the process in memory, bytes of free blocks that are retained for results and
     workspaces, and all calls so far."""
 
@@ -75,7 +75,7 @@ class Sample(NamedTuple):
     calls: int
 
 
-class Mark(NamedTuple):
+class RunMark(NamedTuple):
     """A moment that the program named."""
 
     second: float
@@ -83,7 +83,7 @@ class Mark(NamedTuple):
 
 
 @dataclass
-class Group:
+class CauseTotal:
     """The compilations of a function for one kind of reason."""
 
     cause: Cause
@@ -103,7 +103,7 @@ class Group:
             self.values[cause.actual.removeprefix("is ").partition(", not ")[0]] = None
 
 
-class Summary:
+class WatchedFunction:
     """One function of the program in the block: all that was traced of it, by whatever number of ``jg.trace``."""
 
     def __init__(self, name: str, defined_at: Location | None) -> None:
@@ -113,7 +113,7 @@ class Summary:
         self.compilations = self.gradients = self.failures = self.eager_calls = self.dropped = self.single_use = 0
         self.seconds = 0.0
         self.traced = 0
-        self.groups: dict[tuple[str, ...], Group] = {}
+        self.groups: dict[tuple[str, ...], CauseTotal] = {}
         self.promoted: dict[str, str] = {}
         """The sizes and numbers that have a name by now, by where they stand; "" for numbers."""
         self.unguarded: dict[str, None] = {}
@@ -143,18 +143,18 @@ class RunReport:
     def __init__(self) -> None:
         self.compilations: list[Compilation] = []
         self._last: deque[Compilation] = deque(maxlen=_MOST_LISTED)
-        self.marks: list[Mark] = []
-        self.samples: list[Sample] = []
+        self.marks: list[RunMark] = []
+        self.samples: list[RunSample] = []
         self.omitted = 0
         """How many compilations are counted and not listed."""
         self.error = ""
         """The exception that ended the block."""
         self._begin = self._end = 0.0
-        self._by_code: dict[Any, Summary] = {}
+        self._by_code: dict[Any, WatchedFunction] = {}
         self._before: WeakKeyDictionary[TracedFunction, tuple[int, int]] = WeakKeyDictionary()
-        self._seen: WeakKeyDictionary[TracedFunction, Summary] = WeakKeyDictionary()
-        self._done: dict[Summary, tuple[int, int]] = {}
-        self._ops = Summary("eager ops", None)
+        self._seen: WeakKeyDictionary[TracedFunction, WatchedFunction] = WeakKeyDictionary()
+        self._done: dict[WatchedFunction, tuple[int, int]] = {}
+        self._ops = WatchedFunction("eager ops", None)
         self._interval = _INTERVAL
         self._lock = threading.RLock()
         self._ended = threading.Event()
@@ -193,7 +193,7 @@ class RunReport:
 
     def mark(self, name: str) -> None:
         """Name this moment; the report and the timeline show it."""
-        self.marks.append(Mark(self._now(), str(name)))
+        self.marks.append(RunMark(self._now(), str(name)))
         self._sample()
 
     # --- what is told -----------------------------------------------------------------------------------------------
@@ -282,14 +282,14 @@ class RunReport:
         with self._alone():
             self._summary(function).eager_calls += 1
 
-    def _note(self, summary: Summary, function: TracedFunction | None, event: Compilation) -> None:
+    def _note(self, summary: WatchedFunction, function: TracedFunction | None, event: Compilation) -> None:
         summary.seconds += event.seconds
         if function is not None:
             cause = event.cause
             key = (cause.kind, cause.source, cause.predicate)
             group = summary.groups.get(key)
             if group is None:
-                group = summary.groups[key] = Group(cause)
+                group = summary.groups[key] = CauseTotal(cause)
             group.add(cause, event.seconds, event.line)
             summary.calls_at_last = event.call
         if len(self.compilations) < _MOST_LISTED:
@@ -306,20 +306,20 @@ class RunReport:
 
     # --- functions and their counts ---------------------------------------------------------------------------------
 
-    def _summary(self, function: TracedFunction) -> Summary:
+    def _summary(self, function: TracedFunction) -> WatchedFunction:
         summary = self._seen.get(function)
         if summary is None:
             summary = self._seen[function] = self._of_code(function.__wrapped__, function.__name__)
             summary.traced += 1
         return summary
 
-    def _of_code(self, function: Any, name: str) -> Summary:
+    def _of_code(self, function: Any, name: str) -> WatchedFunction:
         """The summary of all functions of the same code: one that is traced anew in a loop is one function."""
         code = _code_of(function)
         summary = self._by_code.get(code)
         if summary is None:
             line = Location(code.co_filename, code.co_firstlineno) if isinstance(code, CodeType) else None
-            summary = self._by_code[code] = Summary(name, line)
+            summary = self._by_code[code] = WatchedFunction(name, line)
         return summary
 
     def _calls_of(self, function: TracedFunction) -> tuple[int, int]:
@@ -329,7 +329,7 @@ class RunReport:
             before = native_before = 0
         return calls - before, native - native_before
 
-    def _calls_at(self, summary: Summary, function: TracedFunction) -> tuple[int, int]:
+    def _calls_at(self, summary: WatchedFunction, function: TracedFunction) -> tuple[int, int]:
         """The number of the call that compiles just now, and how many calls were served since the last that did."""
         number = self._calls_of(function)[0] + 1
         return number, max(0, number - 1 - summary.calls_at_last)
@@ -338,7 +338,7 @@ class RunReport:
         """Bring the counts of all functions up to date; gives the number of all calls."""
         functions = list(ALIVE)  # which outlive the block below, where no finaliser may run
         with self._alone():
-            counts: dict[int, tuple[Summary, int, int, dict[str, int]]] = {}
+            counts: dict[int, tuple[WatchedFunction, int, int, dict[str, int]]] = {}
             for function in functions:
                 calls, native = self._calls_of(function)
                 if not calls and function not in self._seen:
@@ -357,7 +357,7 @@ class RunReport:
             return sum(summary.calls for summary in self._by_code.values())
 
     @property
-    def functions(self) -> list[Summary]:
+    def functions(self) -> list[WatchedFunction]:
         """The traced functions that were called in the block, those that took longest to compile first."""
         if not self._end:
             self._count_calls()
@@ -365,7 +365,7 @@ class RunReport:
         return sorted(called, key=lambda each: (-each.seconds, -each.calls, each.name))
 
     @property
-    def ops(self) -> Summary:
+    def ops(self) -> WatchedFunction:
         """The eager ops whose code was made or found in the block."""
         return self._ops
 
@@ -384,7 +384,7 @@ class RunReport:
             self._sample()
 
     def _sample(self) -> None:
-        sample = Sample(self._now(), system.resident_bytes(), loader.allocator.cached_bytes(), self._count_calls())
+        sample = RunSample(self._now(), system.resident_bytes(), loader.allocator.cached_bytes(), self._count_calls())
         with self._alone():
             self.samples.append(sample)
             if len(self.samples) > _MOST_SAMPLES:
@@ -429,7 +429,7 @@ class RunReport:
             {
                 "seconds": self.seconds,
                 "error": self.error,
-                "functions": [_summary_as_data(each) for each in self.functions],
+                "functions": [_function_as_data(each) for each in self.functions],
                 "eager_ops": {"compilations": self._ops.compilations, "seconds": self._ops.seconds},
                 "compilations": [_event_as_data(each) for each in self.events],
                 "compilations_omitted": self.omitted,
@@ -441,7 +441,7 @@ class RunReport:
         )
 
 
-def _summary_as_data(summary: Summary) -> dict[str, Any]:
+def _function_as_data(summary: WatchedFunction) -> dict[str, Any]:
     names = ("calls", "native_calls", "compilations", "gradients", "failures", "eager_calls", "dropped", "single_use")
     return {
         "name": summary.name,

@@ -10,7 +10,7 @@ from jitgraph.runtime import disk_cache
 from jitgraph.tracing.report.quantities import bytes_text, duration
 
 if TYPE_CHECKING:
-    from jitgraph.tracing.report.run import Group, RunReport, Summary
+    from jitgraph.tracing.report.run import CauseTotal, RunReport, WatchedFunction
 
 _OFTEN: Final = 3  # compilations for one reason, from which on it is worth a change
 _MUCH: Final = 0.05  # the share of a run that is worth a change
@@ -26,7 +26,7 @@ def advice(run: RunReport) -> Iterator[str]:
     yield from _of_memory(run)
 
 
-def _of_function(run: RunReport, summary: Summary) -> Iterator[tuple[float, str]]:
+def _of_function(run: RunReport, summary: WatchedFunction) -> Iterator[tuple[float, str]]:
     """Pairs of seconds that would be saved, and how."""
     if summary.unguarded:
         what = next(iter(summary.unguarded))
@@ -62,7 +62,7 @@ def _of_function(run: RunReport, summary: Summary) -> Iterator[tuple[float, str]
         yield 0.0, f"{_calls(summary.failures)} could not be compiled; the last: {summary.last_error}"
 
 
-def _of_group(run: RunReport, summary: Summary, group: Group) -> str:
+def _of_group(run: RunReport, summary: WatchedFunction, group: CauseTotal) -> str:
     cause = group.cause
     times = f"{group.count} compilation{'' if group.count == 1 else 's'}, {duration(group.seconds)}"
     values = _listed(group)
@@ -109,7 +109,7 @@ def _calls(number: int) -> str:
     return f"{number} call{'' if number == 1 else 's'}"
 
 
-def _dynamic_shapes(summary: Summary) -> str:
+def _dynamic_shapes(summary: WatchedFunction) -> str:
     """The sizes of arguments that have a name by now, as the option of ``jg.trace`` that names them."""
     axes: dict[str, dict[int, str]] = {}
     for text, name in summary.promoted.items():
@@ -119,7 +119,7 @@ def _dynamic_shapes(summary: Summary) -> str:
     return str(axes).replace("'", '"') if axes else ""
 
 
-def _listed(group: Group) -> str:
+def _listed(group: CauseTotal) -> str:
     """A few of the values that there were."""
     values = [value for value in group.values or () if value]
     more = ", ..." if group.count > len(values) else ""

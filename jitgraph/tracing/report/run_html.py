@@ -22,7 +22,7 @@ from jitgraph.tracing.report.run_text import (
 )
 
 if TYPE_CHECKING:
-    from jitgraph.tracing.report.run import Compilation, Mark, RunReport, Sample, Summary
+    from jitgraph.tracing.report.run import Compilation, RunMark, RunReport, RunSample, WatchedFunction
 
 _WIDTH: Final = 1040
 _LEFT: Final = 170  # of the drawing, for names
@@ -85,7 +85,7 @@ def _legend() -> Iterator[str]:
         )
 
 
-def _functions(functions: Sequence[Summary], seconds: float) -> str:
+def _functions(functions: Sequence[WatchedFunction], seconds: float) -> str:
     heads = "".join(f"<th>{head}</th>" for head in ("function", "defined at", "calls", "compiled", "may vary"))
     rows = []
     for each in functions:
@@ -153,7 +153,7 @@ def _drawing(run: RunReport, end: float) -> str:
     )
 
 
-def _marks(marks: Sequence[Mark], x: Callable[[float], float], top: float, bottom: float) -> Iterator[str]:
+def _marks(marks: Sequence[RunMark], x: Callable[[float], float], top: float, bottom: float) -> Iterator[str]:
     """A line for each mark, with its name where that covers no other."""
     free = 0.0
     for mark in marks:
@@ -196,7 +196,7 @@ def _box(event: Compilation, x: float, across: float, y: float) -> Iterator[str]
     yield "</g>"
 
 
-def _rates(samples: Sequence[Sample], end: float) -> list[tuple[float, float]]:
+def _rates(samples: Sequence[RunSample], end: float) -> list[tuple[float, float]]:
     """Calls per second between samples, at both ends of each interval."""
     points = []
     for before, after in itertools.pairwise(samples):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from jitgraph.tracing.report.quantities import bytes_text, duration
 
 if TYPE_CHECKING:
-    from jitgraph.tracing.report.run import Compilation, RunReport, Summary
+    from jitgraph.tracing.report.run import Compilation, RunReport, WatchedFunction
 
 _MOST: Final = 20  # lines of one list
 _WIDTH: Final = 100
@@ -82,7 +82,7 @@ def notes_of(event: Compilation) -> Iterator[str]:
         yield f"for this call alone: {event.unguarded}"
 
 
-def traffic_text(summary: Summary, seconds: float) -> str:
+def traffic_text(summary: WatchedFunction, seconds: float) -> str:
     """The calls of a function, and how many of them went past Python."""
     if not summary.calls:
         return "no calls"
@@ -91,7 +91,7 @@ def traffic_text(summary: Summary, seconds: float) -> str:
     return f"{_count(summary.calls, 'call')}{rate}{native}"
 
 
-def compiled_text(summary: Summary) -> str:
+def compiled_text(summary: WatchedFunction) -> str:
     """The compilations of a function, in words."""
     counts = (
         (summary.compilations, "compilation"),

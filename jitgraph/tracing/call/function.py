@@ -156,7 +156,10 @@ class TracedFunction(_FunctionFields):
     def __init__(
         self, function: Callable[..., Any], options: Options, static_names: Sequence[str], static_numbers: Sequence[int]
     ) -> None:
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
+        self.__dict__.update(  # but for what would hide this class's own, such as the recording of a traced function
+            {name: value for name, value in getattr(function, "__dict__", {}).items() if not hasattr(type(self), name)}
+        )
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__qualname__ = getattr(function, "__qualname__", self.__name__)
         self.__wrapped__ = function

@@ -91,6 +91,10 @@ class ScheduleBuilder:
         """The buffer of a constant; equal constants share one."""
         value = node.attrs["value"]
         assert isinstance(value, Constant)
+        return self.constant_of(value)
+
+    def constant_of(self, value: Constant) -> Storage:
+        """The buffer of an array that kernels read; equal ones share one."""
         if value not in self._constants:
             buffer = ScheduleBuffer(f"c{len(self.buffers)}", value.type, "constant", value=value)
             self._constants[value] = self.storage(buffer)

@@ -52,10 +52,19 @@ class KernelRecorder(StatementRecorder):
 
     @contextmanager
     def loop(
-        self, kind: LoopKind, extent: DimLike, *, begin: DimLike = 0, span: int | None = None
+        self,
+        kind: LoopKind,
+        extent: DimLike,
+        *,
+        begin: DimLike = 0,
+        span: int | None = None,
+        always: bool = False,
     ) -> Iterator[DimLike]:
-        """A parallel, vector or serial loop without carries; gives the axis. An extent of 1 needs no loop."""
-        if extent == 1 and span is None:
+        """A parallel, vector or serial loop without carries; gives the axis.
+
+        An extent of 1 needs no loop, but ``always`` there is one, as what is declared in its body belongs to it.
+        """
+        if extent == 1 and span is None and not always:
             yield 0
             return
         axis, index = self._open(extent, lanes=kind == "vector")

@@ -18,10 +18,10 @@ from jitgraph.codegen.lower.schedules.heuristics import (
     SplitReductionSizes,
     TransposedTiles,
 )
-from jitgraph.codegen.lower.schedules.strategies import ROOTS, ROWS, LoweringStrategies, innermost_in_lanes
+from jitgraph.codegen.lower.schedules.strategies import FOURIER, ROOTS, ROWS, LoweringStrategies, innermost_in_lanes
 
 CPU: Final = LoweringStrategies(
-    anchors=ROOTS,
+    anchors={**ROOTS, **FOURIER},
     rows=ROWS,
     pointwise=lower_pointwise,
     heuristics=Heuristics(

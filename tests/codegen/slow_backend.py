@@ -13,14 +13,16 @@ from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.heuristics import (
     ColumnBlocks,
+    ConvolutionCopies,
     Heuristics,
     ImagesTogether,
     IndexSetSplitting,
     Scattering,
+    SharedTiles,
     SortSizes,
     SplitK,
     SplitReductionSizes,
-    TransposedTiles,
+    TransposedSquares,
 )
 from jitgraph.codegen.lower.schedules.strategies import LoweringStrategies
 from jitgraph.codegen.lower.select import select
@@ -66,13 +68,26 @@ SLOW = LoweringStrategies(
             min_splits=2,
             max_splits=5,
         ),
-        tiles=TransposedTiles(least_extent=4, blocks=(5, 3, 2)),
+        squares=TransposedSquares(sides=(2, 4), most=2, most_statements=30),
+        tiles=SharedTiles(side=4, most=2),
         sorting=SortSizes(longest_merged=3, digit_bits=4),
         scattering=Scattering(few=2, tile=4, any_order=False),
         rows_in_chunks=7,
         products=SplitK(side=64, tiles=8, least_steps=800),
         library=LibraryProducts(least_side=5, least_work=900),
         images=ImagesTogether(most_places=5, least_channels=2, least_steps=3, least_bytes=2),
+        convolutions=ConvolutionCopies(
+            vector=4,
+            least_channels=2,
+            least_images=2,
+            least_places=7,
+            few_places=2,
+            least_steps=8,
+            least_sums=2,
+            part_bytes=512,
+            most_sum_bytes=1 << 12,
+            most_unrolled_steps=4,
+        ),
         lane_cuts=IndexSetSplitting(least=2, most_statements=1000),
     ),
 )

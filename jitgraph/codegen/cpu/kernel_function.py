@@ -317,11 +317,16 @@ def emit_statement(statement: Statement, env: Environment) -> None:
         case Loop():
             if env.outermost and statement.kind in ("parallel", "vector"):
                 parallel.emit_parallel(statement, env)
-            else:
+            elif not _may_transpose(statement) or not _part("transposition").emit_transposition(statement, env):
                 vectors.emit_loop(statement, env)
         case Contract():
             with env.memory.frame():
                 _part("contract").emit_contract(statement, env)
+
+
+def _may_transpose(loop: Loop) -> bool:
+    """Whether it is worth asking ``transposition.py``."""
+    return loop.kind == "serial" and not loop.carries and len(loop.body) == 1 and isinstance(loop.body[0], Loop)
 
 
 def _part(name: str) -> Any:

@@ -117,7 +117,9 @@ class ScheduleBuilder:
     def launch(self, recorder: KernelRecorder, name: str) -> None:
         """Append a launch of what ``recorder`` wrote; equal kernels get one name, different ones different names."""
         decisions = self.decisions
-        kernel, buffers = recorder.kernel(name, decisions.tiles, decisions.lane_cuts, fastmath=self.fastmath)
+        kernel, buffers = recorder.kernel(
+            name, decisions.squares, decisions.tiles, decisions.lane_cuts, fastmath=self.fastmath
+        )
         if not kernel.body:
             return
         same = self._kernels.setdefault(name, {})

@@ -46,7 +46,7 @@ def _by(module: str, name: str) -> Any:
 
 ROOTS: Final[Mapping[Nest, LowerRoot]] = {
     "dot": _by("contraction", "lower_dot"),
-    "conv": _by("contraction", "lower_conv"),
+    "conv": _by("convolution", "lower_conv"),
     "scatter": _by("scattering", "lower_scatter"),
     "cumulative": _by("cumulative", "lower_cumulative"),
     "sort": _by("sorting", "lower_sort"),

@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 from weakref import WeakSet
 
@@ -217,6 +218,11 @@ class TracedFunction(_FunctionFields):
         options = Options(shapes, old.strict, old.verify, old.threads, old.max_bytes, old.fastmath)
         return TracedFunction(wrapped if function is None else function, options, static, numbers)
 
+    def with_hints(self) -> TracedFunction:
+        """This function, whose names for sizes hold as far as it takes them: yet to be traced."""
+        wrapped, options, static, numbers = self._made_of
+        return TracedFunction(wrapped, replace(options, shapes_are_hints=True), static, numbers)
+
     @cached_property
     def restore(self) -> Callable[[], TracedFunction]:
         """Gives this function where its name leads to it, else one made anew."""
@@ -399,7 +405,8 @@ class TracedFunction(_FunctionFields):
         with imports.importing():
             from jitgraph.tracing.record.recording import Recording  # here: a process that finds all traces has none
         options = self.options
-        return Recording(self.__wrapped__, self.__name__, self._binder, options.dynamic_shapes, options.strict)
+        shapes, hints = options.dynamic_shapes, options.shapes_are_hints
+        return Recording(self.__wrapped__, self.__name__, self._binder, shapes, options.strict, hints)
 
     def _by_use(self) -> tuple[Specialisation, ...]:
         """The specialisations, those that native calls have used since the last look first."""

@@ -33,6 +33,7 @@ NAMES = (
     "loops",
     "cuda_host",
     "loader_start",
+    "custom_ops",
     "files",
     "cuda_static",
     "cuda",

@@ -186,6 +186,11 @@ def _has_large_windows(node: Node) -> bool:
     return prod(_known(node.inputs[1].shape[2:])) > prod(_known(node.output.shape[2:]))
 
 
+def _is_in_memory(group: Group, value: Value) -> bool:
+    """Whether a kernel is dense in memory, so that packing reads it in runs without a copy."""
+    return value in group.inputs
+
+
 class _Rows:
     """A convolution by rows of places: its copies, and the factors and results of its contractions."""
 
@@ -202,13 +207,17 @@ class _Rows:
         reach = _reach(node)
         lows = [low for low, _ in attrs["padding"]]
         self.pixels = _padded(builder, group, x, reach, lows, self.strides[-1], together)
-        self.kernel = _padded(builder, group, w, self.window[1:], [0] * len(self.places), 1, True)
         self.recorder = KernelRecorder()
         run = (self.places[-1], *((self.images,) if together else ()))
         whole = prod(run) % copies.vector == 0
         self.rows = () if whole else tuple(self.places[:-1])
         self.around = (*(() if together else (self.images,)), self.groups, *self.rows)
         self.columns = (*(self.places[:-1] if whole else ()), *run)
+        uses = prod(self.around) // self.groups * -(-prod(self.columns) // copies.columns)
+        self.kernel: Storage | None = None
+        if uses > copies.few_uses or not _is_in_memory(group, w):
+            self.kernel = _padded(builder, group, w, self.window[1:], [0] * len(self.places), 1, True)
+        self.values = builder.evaluator(self.recorder, group)
 
     def row(self, at: Sequence[DimLike]) -> tuple[DimLike, DimLike, Sequence[DimLike]]:
         """The image (0 where they are together), the group and the place in all axes but the last."""
@@ -238,7 +247,10 @@ class _Rows:
         return self._factor(self.pixels, offset(index, self.pixels.type.shape) + position)
 
     def weight(self, at: Sequence[DimLike], k: DimLike, m: DimLike) -> Var:
-        return self._factor(self.kernel, k * self.channels + self.row(at)[1] * self.of_group + m)
+        channel = self.row(at)[1] * self.of_group + m
+        if self.kernel is not None:
+            return self._factor(self.kernel, k * self.channels + channel)
+        return factor_at(self.values, self.node.inputs[1], (channel, *self.recorder.ranges.split(k, self.window)))
 
     def _factor(self, storage: Storage, index: DimLike) -> Var:
         return _widened(self.recorder, self.recorder.load(storage, index))
@@ -277,10 +289,9 @@ def _lower_rows(builder: ScheduleBuilder, group: Group, node: Node, copies: Conv
     rows = _Rows(builder, group, node, copies, together)
     dtype = accumulator(node.inputs[0].dtype)
     if not together:
-        values = builder.evaluator(rows.recorder, group)
 
         def results(at: Sequence[DimLike], m: DimLike, n: DimLike, acc: Var) -> None:
-            store_results(values, node, group, rows.result(at, m, n), acc)
+            store_results(rows.values, node, group, rows.result(at, m, n), acc)
 
         lower_product(builder, rows.recorder, rows.product(results))
         builder.launch(rows.recorder, group.name)

@@ -72,11 +72,13 @@ CPU: Final = LoweringStrategies(
         images=ImagesTogether(most_places=16, least_channels=32, least_steps=128, least_bytes=4),
         convolutions=ConvolutionCopies(
             vector=16,
+            columns=384,
+            few_uses=4,
             least_channels=2,
             least_images=8,
             least_places=48,
             few_places=24,
-            least_steps=512,
+            least_steps=16,
             least_sums=32,
             part_bytes=512 << 10,  # half of the second-level cache
             most_sum_bytes=8 << 20,

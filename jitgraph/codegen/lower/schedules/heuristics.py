@@ -169,6 +169,7 @@ class ConvolutionCopies:
     (``lower/convolution.py``).
 
     Runs of a multiple of ``vector`` elements are columns of one contraction; each of the others has one of its own.
+    A kernel that packing reads ``few_uses`` times or fewer, once for ``columns`` columns, is not worth a copy.
     A group has ``least_channels`` channels of output or more. Images are together where there are ``least_images`` or
     more, and fewer than ``least_places`` places along the last axis; others are by themselves where there are at least
     ``few_places``. Sums over large windows, as gradients of weights are, have ``least_steps`` steps or more, and a
@@ -178,6 +179,8 @@ class ConvolutionCopies:
     """
 
     vector: int
+    columns: int
+    few_uses: int
     least_channels: int
     least_images: int
     least_places: int

@@ -78,6 +78,8 @@ SLOW = LoweringStrategies(
         images=ImagesTogether(most_places=5, least_channels=2, least_steps=3, least_bytes=2),
         convolutions=ConvolutionCopies(
             vector=4,
+            least_vector=1,
+            least_uses=40,
             columns=16,
             few_uses=1,
             least_channels=2,

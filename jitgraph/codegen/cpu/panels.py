@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.cpu import vectors
@@ -26,6 +27,7 @@ from jitgraph.ir.target import Target
 # fused in.
 
 _FEW_PLACES: Final = 2  # for which a square of lanes is not worth transposing
+_LEAST_RUN: Final = 4  # places of memory that are worth a loop
 _ROWS_AHEAD: Final = 8  # depths by which rows are fetched before they are packed
 
 
@@ -156,8 +158,7 @@ def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels
     begin, end = panels.places
     size = multiply(env, subtract(env, panels.depths[1], panels.depths[0]), integer(width))
     lanes = env.target.lanes(dtype.itemsize)
-    known = constant_of(extent)
-    runs = _runs(operand, own, lanes) if known is not None and known % lanes == 0 else None
+    runs = _runs(operand, own, lanes, constant_of(extent))
 
     def depth(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         row = multiply(env, subtract(env, at, panels.depths[0]), integer(width))
@@ -171,12 +172,12 @@ def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels
 
             def vector(position: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
                 place = subtract(env, position, first)
-                here = inner.across(runs.place, place, lanes)
+                here = inner.across(runs.place, place, runs.lanes)
                 _fetch_ahead(runs.operand.body, here, runs.place, {**ahead, runs.place: place})
                 store_vector(here, panels.memory, start_of(position), value_of(runs.operand, here, dtype))
                 return []
 
-            loops.counted(env, env.ops.max(first, begin), last, lanes, [], vector)
+            loops.counted(env, env.ops.max(first, begin), last, runs.lanes, [], vector)
             return []
 
         def start_of(position: LlvmScalar) -> LlvmScalar:
@@ -207,16 +208,20 @@ def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels
 
 
 class _Runs(NamedTuple):
-    """An operand whose places lie in runs of ``length``: place ``run * length + place``, in these two axes."""
+    """An operand whose places lie in runs of ``length``: place ``run * length + place``, in these two axes.
+
+    It is read in vectors of ``lanes``, none of which crosses two runs.
+    """
 
     operand: Operand
     length: int
+    lanes: int
     run: str
     place: str
 
 
-def _runs(operand: Operand, own: str, lanes: int) -> _Runs | None:
-    """The operand by runs of memory of a multiple of ``lanes``, where that is how all its loads lie."""
+def _runs(operand: Operand, own: str, lanes: int, extent: int | None) -> _Runs | None:
+    """The operand by runs of memory, where that is how all its loads lie, in vectors of ``lanes`` or fewer."""
     if any(not isinstance(statement, Load | Let) for statement in operand.body):
         return None
     loads = [load for load in operand.body if isinstance(load, Load) and own in names(load.index)]
@@ -224,8 +229,9 @@ def _runs(operand: Operand, own: str, lanes: int) -> _Runs | None:
     if len(lengths) != 1:
         return None
     (length,) = lengths
-    if not isinstance(length, int) or length % lanes:
+    if not isinstance(length, int) or length < _LEAST_RUN or extent is None:
         return None
+    lanes = math.gcd(length, lanes, extent)
     run, place = f"{own}.run", f"{own}.place"
     ranges = Ranges()
     ranges.declare(place, length)
@@ -237,7 +243,7 @@ def _runs(operand: Operand, own: str, lanes: int) -> _Runs | None:
     for statement in body:
         if isinstance(statement, Load) and coefficient(statement.index, place) not in (0, 1):
             return None
-    return _Runs(Operand(body, operand.value), length, run, place)
+    return _Runs(Operand(body, operand.value), length, lanes, run, place)
 
 
 def _fetch_ahead(body: Body, env: Environment, own: str, point: dict[str, LlvmScalar]) -> None:

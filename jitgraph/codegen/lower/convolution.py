@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from jitgraph.codegen.kernels.index import offset
@@ -173,7 +173,14 @@ def _images_innermost(node: Node, copies: ConvolutionCopies) -> bool | None:
     strided = attrs["strides"][-1] > 1
     if images >= copies.least_images and places[-1] < copies.least_places and not strided:
         return True
-    return False if places[-1] >= copies.few_places else None
+    whole = _is_one_contraction(places[-1], of_group, copies)
+    return False if whole or places[-1] >= copies.few_places else None
+
+
+def _is_one_contraction(run: int, of_group: int, copies: ConvolutionCopies) -> bool:
+    """Whether all rows are columns of one contraction: packing is a small part of it, vector by vector in each run."""
+    vector = gcd(run, copies.vector)
+    return vector >= copies.least_vector and vector * of_group >= copies.least_uses
 
 
 def _groups(node: Node) -> int:
@@ -209,7 +216,7 @@ class _Rows:
         self.pixels = _padded(builder, group, x, reach, lows, self.strides[-1], together)
         self.recorder = KernelRecorder()
         run = (self.places[-1], *((self.images,) if together else ()))
-        whole = prod(run) % copies.vector == 0
+        whole = _is_one_contraction(prod(run), self.of_group, copies)
         self.rows = () if whole else tuple(self.places[:-1])
         self.around = (*(() if together else (self.images,)), self.groups, *self.rows)
         self.columns = (*(self.places[:-1] if whole else ()), *run)

@@ -72,6 +72,8 @@ CPU: Final = LoweringStrategies(
         images=ImagesTogether(most_places=16, least_channels=32, least_steps=128, least_bytes=4),
         convolutions=ConvolutionCopies(
             vector=16,
+            least_vector=4,
+            least_uses=256,
             columns=384,
             few_uses=4,
             least_channels=2,

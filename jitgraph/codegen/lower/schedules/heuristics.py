@@ -168,7 +168,8 @@ class ConvolutionCopies:
     """When the operands of a convolution are copied into an order in which its contractions read runs of memory
     (``lower/convolution.py``).
 
-    Runs of a multiple of ``vector`` elements are columns of one contraction; each of the others has one of its own.
+    Runs of memory are columns of one contraction where a vector that is packed, of ``least_vector`` to ``vector``
+    elements in one run, has ``least_uses`` multiply-adds or more; each of the others has a contraction of its own.
     A kernel that packing reads ``few_uses`` times or fewer, once for ``columns`` columns, is not worth a copy.
     A group has ``least_channels`` channels of output or more. Images are together where there are ``least_images`` or
     more, and fewer than ``least_places`` places along the last axis; others are by themselves where there are at least
@@ -179,6 +180,8 @@ class ConvolutionCopies:
     """
 
     vector: int
+    least_vector: int
+    least_uses: int
     columns: int
     few_uses: int
     least_channels: int

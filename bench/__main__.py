@@ -27,6 +27,7 @@ NAMES = (
     "eager",
     "models",
     "functions",
+    "peers",
     "calls",
     "warm_calls",
     "pool",

@@ -1,9 +1,10 @@
 """Compiled functions beside NumPy, PyTorch, JAX and ONNX Runtime, row by row, in one process, turn by turn.
 
-``python -m bench.peers [NAME ...]`` measures with one thread, ``--threads 2`` with two; peers that are not installed are
-left out, and ONNX Runtime runs what ``jg.onnx.export`` writes of the function. A row shows our median time, the best
-peer's time over ours with its interval (above 1 we are faster), and our time over the machine's limit: the multiply-adds
-of products at the rate of the best product of 512 x 512 in this process, or a copy of as many bytes as go in and out.
+``python -m bench.peers [NAME ...]`` measures with one thread, ``--threads 2`` with two. Peers that are not installed
+are left out; ONNX Runtime runs what ``jg.onnx.export`` writes of the function. A row shows our median time, the best
+peer's time over ours with its interval (above 1 we are faster), and our time over the machine's limit: the
+multiply-adds of products at the rate of the best product of 512 x 512 in this process, or a copy of as many bytes as
+go in and out.
 """
 
 from __future__ import annotations
@@ -315,11 +316,11 @@ def main() -> int:
     options = parser.parse_args()
     if options.here:
         return measure(options.names, options.threads)
-    count = str(options.threads)
+    count, eigen = str(options.threads), "false" if options.threads == 1 else "true"
     settings: Mapping[str, str] = {
-        **{name: count for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")},
+        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), count),
         "JITGRAPH_NUM_THREADS": count,
-        "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={'false' if count == '1' else 'true'} intra_op_parallelism_threads={count}",
+        "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={eigen} intra_op_parallelism_threads={count}",
     }
     command = [sys.executable, "-m", "bench.peers", "--here", "--threads", count, *options.names]
     if count == "1" and hasattr(os, "sched_getaffinity"):

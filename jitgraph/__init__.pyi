@@ -92,6 +92,7 @@ from jitgraph.random.forms import randn as randn
 from jitgraph.random.forms import randn_like as randn_like
 from jitgraph.random.forms import randperm as randperm
 from jitgraph.saved import load as load
+from jitgraph.saved import load_state as load_state
 from jitgraph.saved import save as save
 from jitgraph.spectra import istft as istft
 from jitgraph.spectra import stft as stft
@@ -127,7 +128,6 @@ from jitgraph.tracing.report.explain import explain as explain
 from jitgraph.tracing.script import script as script
 from jitgraph.transforms.custom import custom_jvp as custom_jvp
 from jitgraph.transforms.custom import custom_vjp as custom_vjp
-from jitgraph.transforms.elementwise import elementwise as elementwise
 from jitgraph.transforms.jacobians import hessian as hessian
 from jitgraph.transforms.jacobians import jacfwd as jacfwd
 from jitgraph.transforms.jacobians import jacobian as jacobian

@@ -34,8 +34,16 @@ from jitgraph.errors import JitgraphError
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 from jitgraph.runtime.atomic_file import replacing
-from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MANIFEST, MAX_GRAPH_BYTES, WEIGHTS, DeviceCode
-from jitgraph.runtime.loader.specs import SAFETENSORS_DTYPES
+from jitgraph.runtime.loader.artifact import (
+    FORMAT,
+    FORMAT_VERSION,
+    MANIFEST,
+    MAX_GRAPH_BYTES,
+    PLAIN_VERSION,
+    WEIGHTS,
+    DeviceCode,
+)
+from jitgraph.runtime.loader.state_files import safetensors as dense_safetensors
 
 OPSET_VERSION: Final = 1
 
@@ -43,9 +51,6 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _PADDING_FIELD: Final = 0x474A  # "JG", a zip extra field that only fills up
 _LOCAL_HEADER_BYTES: Final = 30
 _ZIP64_BYTES: Final = 20  # what zipfile adds to a local header for a large member
-_SAFETENSORS: Final[dict[np.dtype[Any], str]] = {
-    dtypes.canonical(name): code for code, name in SAFETENSORS_DTYPES.items()
-}
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class SavedEntry:
     graph_text: str
     images: Mapping[str, bytes]
     devices: tuple[DeviceImage, ...] = ()
+    of: str = ""  # the entry that this one is a specialisation of
 
 
 def write_artifact(
@@ -89,14 +95,16 @@ def write_artifact(
         members[graph] = entry.graph_text.encode()
         members.update((native[target], image) for target, image in entry.images.items())
         listed[name] = {"signature": entry.signature.to_json(), "graph": graph, "native": native}
+        listed[name] |= {"of": entry.of} if entry.of else {}
         for image in entry.devices:
             stem = image.code.generation if name == main else f"{image.code.generation}.{name}"
             code = image.code.but_with(host=f"cuda/{stem}.host", ptx=f"cuda/{stem}.ptx")
             members |= {code.host: image.host, code.ptx: image.ptx}
             listed[name].setdefault("cuda", {})[code.generation] = code.to_json()
+    is_structured = any(entry.of or entry.signature.arguments is not None for entry in entries.values())
     manifest = {
         "format": FORMAT,
-        "version": FORMAT_VERSION,
+        "version": FORMAT_VERSION if is_structured else PLAIN_VERSION,
         "opset": OPSET_VERSION,
         "entries": listed,
         "metadata": dict(metadata),
@@ -161,20 +169,7 @@ def _add(
 
 
 def safetensors(weights: Mapping[str, np.ndarray[Any, np.dtype[Any]]]) -> tuple[int, Iterable[bytes | memoryview]]:
-    """Size and content of the weights. The format allows no gaps, so tensors that keep the alignment go first."""
-    arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = {}
-    for name, array in weights.items():
-        arrays[name] = np.asarray(array, dtype=dtypes.canonical(array.dtype), order="C")
-    order = sorted(arrays, key=lambda n: (arrays[n].nbytes % loader.ALIGNMENT != 0, -arrays[n].itemsize, n))
-    header: dict[str, Any] = {}
-    position = 0
-    for name in order:
-        array = arrays[name]
-        span = [position, position + array.nbytes]
-        header[name] = {"dtype": _SAFETENSORS[array.dtype], "shape": list(array.shape), "data_offsets": span}
-        position += array.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-(8 + len(text)) % loader.ALIGNMENT)
-    start = struct.pack("<Q", len(text)) + text
-    bodies = (arrays[name].reshape(-1).view(np.uint8).data for name in order)
-    return len(start) + position, (part for parts in ((start,), bodies) for part in parts)
+    """Size and content of weights of any byte order. Those that keep the alignment go first."""
+    return dense_safetensors(
+        {name: np.asarray(array, dtype=dtypes.canonical(array.dtype), order="C") for name, array in weights.items()}
+    )

@@ -23,6 +23,7 @@ from jitgraph.cli.options import (
     Sizes,
     Tolerance,
     arguments,
+    model_of,
     targets_of,
     targets_starting_with,
 )
@@ -45,7 +46,7 @@ from jitgraph.standalone import write_loaders
 from jitgraph.standalone.shared_object import write_shared_object
 from jitgraph.standalone.verification import DIFFERS, RIGHT, verify_file
 from jitgraph.tracing.call.arguments import TensorSpec
-from jitgraph.tracing.report.quantities import bytes_text
+from jitgraph.tracing.report.html import bytes_text
 
 _SPEC: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<dtype>[a-z]+\d*)\[(?P<shape>[^\[\]]*)\]")
 
@@ -234,14 +235,14 @@ def diff(
     size: Sizes = [],  # noqa: B006
     cast: Cast = False,
     tolerance: Tolerance = 0.0,
-    entry: EntryName = "forward",
+    entry: EntryName = "",
     json: AsJson = False,
 ) -> int:
     """Compare two models: what they take, graphs, weights, and results for the same inputs.
 
     The exit code is 1 where they differ.
     """
-    both = load(a, entry=entry), load(b, entry=entry)
+    both = model_of(a, entry), model_of(b, entry)
     interface = interface_difference(*both)
     graphs = graph_difference(*both, (str(a), str(b))) if graph else []
     states = [each for each in weight_differences(*both) if not each.within(tolerance)] if weights else []
@@ -273,7 +274,7 @@ def diff(
 
 
 def _results(model: SavedModel, values: Sequence[Any]) -> dict[str, Any]:
-    return named_results(model.signature, model(*values))
+    return named_results(model.signature, model.run_flat(*values))
 
 
 # ----------------------------------------------------------------------

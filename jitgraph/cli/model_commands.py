@@ -23,6 +23,7 @@ from jitgraph.cli.options import (
     Seed,
     Sizes,
     arguments,
+    model_of,
     sizes_of,
     targets_of,
     targets_starting_with,
@@ -32,10 +33,10 @@ from jitgraph.saved.arguments import named_results
 from jitgraph.saved.array_files import plain, write_arrays
 from jitgraph.saved.description import describe
 from jitgraph.saved.listing import VIEWS, listing
-from jitgraph.saved.reading import SavedModel, load
+from jitgraph.saved.reading import SavedModel
 from jitgraph.saved.timing import time_calls
 from jitgraph.tracing.report.cost import cost
-from jitgraph.tracing.report.quantities import bytes_text
+from jitgraph.tracing.report.html import bytes_text
 
 _SHOWN_WEIGHTS: Final = 12
 
@@ -46,10 +47,13 @@ _SHOWN_WEIGHTS: Final = 12
 def _runner(model: Path, entry: str, device: str, *, native: bool) -> tuple[loader.Signature, Callable[..., Any]]:
     """The signature of an entry, and what runs it."""
     if not native:
-        loaded = load(model, entry=entry, device=device)
-        return loaded.signature, loaded
+        loaded = model_of(model, entry, device)
+        return loaded.signature, loaded.run_flat
     file = loader.load(model, device=device)
-    return file.entry_named(entry).signature, lambda *args: file.run(entry, *args)
+    name = entry or file.main_entry()
+    if name not in file.native_entries:
+        raise CommandError(f"{model} has no entry {entry!r}; --entry is one of {', '.join(file.native_entries)}", USAGE)
+    return file.entry_named(name).signature, lambda *args: file.run_flat(name, *args)
 
 
 def run(
@@ -69,7 +73,7 @@ def run(
     seed: Seed = 0,
     size: Sizes = [],  # noqa: B006
     cast: Cast = False,
-    entry: EntryName = "forward",
+    entry: EntryName = "",
     device: DeviceName = "cpu",
     native: Annotated[
         bool, typer.Option("--native", help="Run the native code in the file, which you trust, and compile nothing.")
@@ -138,6 +142,8 @@ def info(
         rows = [("inputs", _specs(entry["inputs"])), ("outputs", _specs(entry["outputs"]))]
         if entry["sizes"]:
             rows.append(("sizes", ", ".join([*entry["sizes"], *entry["constraints"]])))
+        if entry["statics"]:
+            rows.append(("for", ", ".join(f"{key} = {value!r}" for key, value in entry["statics"].items())))
         if entry["writes"]:
             rows.append(("writes", ", ".join(entry["writes"])))
         rows.append(("runs on", ", ".join([*entry["targets"], *entry["gpus"]]) or "nothing without jitgraph"))
@@ -197,7 +203,7 @@ def show(
         ),
     ] = "",
     size: Sizes = [],  # noqa: B006
-    entry: EntryName = "forward",
+    entry: EntryName = "",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.", show_default=False)
     ] = None,
@@ -207,7 +213,7 @@ def show(
     chosen = zip(VIEWS, (graph, optimized, fused, kernels, memory, llvm, asm, ptx, dot, html), strict=True)
     views = [name for name, is_chosen in chosen if is_chosen] or ["graph"]
     name = targets_of(target)[0] if target else None
-    loaded = load(model, entry=entry)
+    loaded = model_of(model, entry)
     with screen.progress("compiling") as advance:
         texts = {}
         for number, view in enumerate(views):
@@ -243,13 +249,13 @@ def bench(
     native: Annotated[
         bool, typer.Option("--native/--no-native", help="Whether to time the native code in the file, too.")
     ] = True,
-    entry: EntryName = "forward",
+    entry: EntryName = "",
     device: DeviceName = "cpu",
     json: AsJson = False,
 ) -> int:
     """Time a model: to load it, the first call, later calls; random arrays for inputs that are not given."""
     rows: dict[str, dict[str, Any]] = {}
-    reference: SavedModel = load(model, entry=entry)
+    reference: SavedModel = model_of(model, entry)
     values = arguments(reference.signature, inputs, sizes=size, fill=True, seed=seed, cast=cast)
     runners = {"compiled here": False} | ({"native code of the file": True} if native else {})
     sizes = _sizes_of_call(reference, values)

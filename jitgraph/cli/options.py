@@ -12,8 +12,9 @@ import typer
 from jitgraph.cli.failures import USAGE, CommandError
 from jitgraph.ir.target import Target
 from jitgraph.runtime.loader import Signature
-from jitgraph.saved.arguments import Random, arguments_for
+from jitgraph.saved.arguments import Random, Wording, arguments_for
 from jitgraph.saved.array_files import loose_array, read_arrays
+from jitgraph.saved.reading import SavedModel, load
 
 _FILE: Final = {"exists": True, "dir_okay": False, "show_default": False}
 
@@ -41,7 +42,8 @@ Cast: TypeAlias = Annotated[
     bool, typer.Option("--cast", help="Convert arrays to the dtypes of the inputs, even where that loses something.")
 ]
 EntryName: TypeAlias = Annotated[
-    str, typer.Option("--entry", metavar="NAME", help="Another entry of the file than its main one.")
+    str,
+    typer.Option("--entry", metavar="NAME", help="Another entry of the file than its main one.", show_default=False),
 ]
 DeviceName: TypeAlias = Annotated[
     str, typer.Option("--device", metavar="DEVICE", help="Where it runs: cpu, or a GPU such as cuda:0.")
@@ -83,7 +85,8 @@ def inputs_of(texts: Sequence[str], signature: Signature) -> dict[str, Any]:
     unnamed: list[tuple[str, Any]] = []
     for text in texts:
         name, equals, what = text.partition("=")
-        if not equals or not name.isidentifier() or Path(text).exists():
+        is_name = all(part.isalnum() or part.isidentifier() for part in name.split("."))  # batch.image, xs.0
+        if not equals or not (is_name or name in names) or Path(text).exists():
             name, what = "", text
         arrays = _read(what)
         if name and len(arrays) > 1:
@@ -131,7 +134,25 @@ def arguments(
 ) -> list[Any]:
     """An array for each input of a signature, by the options of a command."""
     provided = inputs_of(inputs, signature)
-    return list(arguments_for(signature, provided, sizes=sizes_of(sizes), fill=fill, seed=seed, cast=cast))
+    return list(
+        arguments_for(signature, provided, sizes=sizes_of(sizes), fill=fill, seed=seed, cast=cast, wording=_IN_OPTIONS)
+    )
+
+
+_IN_OPTIONS: Final = Wording(
+    "--input {name}=FILE, --input {name}=random, or --random for all", "--size NAME=NUMBER", "--cast"
+)
+
+
+def model_of(path: Path, entry: str, device: str = "cpu") -> SavedModel:
+    """The function of a file that ``--entry`` names, or its main one; CommandError where there is none."""
+    loaded = load(path, device=device)
+    every = [each for group in loaded.entries.values() for each in group.specialisations]
+    for each in every:
+        if each.name == (entry or loaded.name):
+            return each
+    names = ", ".join(each.name for each in every)
+    raise CommandError(f"{path} has no entry {entry!r}; --entry is one of {names}", USAGE)
 
 
 def targets_of(text: str) -> list[str]:

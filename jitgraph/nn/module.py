@@ -480,6 +480,11 @@ class Module(hooks.Hooked, Conversion):
         """Buffers, each once; those of this module alone without ``recurse``."""
         return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
+    def _named_state(self) -> Iterator[tuple[str, Tensor]]:
+        """The tensors that ``jg.save`` takes as state, by name."""
+        yield from self.named_parameters()
+        yield from self.named_buffers()
+
     def get_submodule(self, target: str) -> Module:
         """The module below this one by its dotted name, "" for this one; AttributeError where there is none."""
         module: Any = self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jitgraph.autograd import no_grad
@@ -48,6 +48,11 @@ class GradScaler:
         self._scale = asarray(float(init_scale), dtype=float32)
         self._growth_tracker = zeros((), dtype=int32)
         self._unscaled: tuple[tuple[Optimizer, Tensor, bool], ...] = ()  # since the last update; whether it stepped
+
+    def _named_state(self) -> Iterator[tuple[str, Tensor]]:
+        """The tensors that ``jg.save`` takes as state, by name."""
+        yield "scale", self._scale
+        yield "growth_tracker", self._growth_tracker
 
     def scale(self, outputs: Any) -> Any:
         """A loss, or a tuple or list of them, times the scale."""

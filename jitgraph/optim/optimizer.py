@@ -117,6 +117,14 @@ class Optimizer:
         own_state = vars(self).get("_own_state")
         return self._states if own_state is None else [own_state.setdefault(p, {}) for p in self._parameters()]
 
+    def _named_state(self) -> Iterator[tuple[str, Tensor]]:
+        """The tensors that ``jg.save`` takes as state, by name; parameters are their modules'."""
+        for number, state in enumerate(self._each_state()):
+            yield from ((f"state.{number}.{name}", each) for name, each in state.items() if isinstance(each, Tensor))
+        for number, group in enumerate(self.param_groups):
+            tensors = ((name, each) for name, each in group.items() if isinstance(each, Tensor))
+            yield from ((f"param_groups.{number}.{name}", each) for name, each in tensors)
+
     def _steps_itself(self) -> bool:
         """Whether a class defines ``step`` alone, as PyTorch's do, with settings and state of its own meaning."""
         return type(self).update is Optimizer.update

@@ -6,13 +6,15 @@ is the same eager, traced, on any target. Source: Salmon et al. 2011, "Parallel 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
 from jitgraph import dtypes, migration_hints, ops
-from jitgraph.autograd import no_grad, streams
+from jitgraph.autograd import no_grad
+from jitgraph.eager import streams
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import JitgraphError
@@ -45,6 +47,10 @@ class Generator:
         with no_grad():
             self.state._rebind(ops.add(value, step_of(words)))
         return value
+
+    def _named_state(self) -> Iterator[tuple[str, Tensor]]:
+        """The tensors that ``jg.save`` takes as state, by name."""
+        yield "state", self.state
 
     def get_state(self) -> Tensor:
         """Where the stream stands, a ``uint64[2]`` of seed and counter, for ``set_state``."""
@@ -81,6 +87,7 @@ def _state(seed: int) -> np.ndarray[Any, Any]:
 
 
 _GLOBAL: Final = Generator(0)
+streams.set_default(_GLOBAL.state)
 
 
 def current(generator: Generator | None) -> Generator:

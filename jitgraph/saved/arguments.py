@@ -46,7 +46,18 @@ class Random(NamedTuple):
 _ANYTHING: Final = Random()
 
 
-def sizes_for(signature: Signature, provided: Mapping[str, int]) -> dict[str, int]:
+class Wording(NamedTuple):
+    """How the caller of these functions says what a message asks for; ``{name}`` is that of an input."""
+
+    inputs: str = "provided={{{name!r}: array}}, or fill=True for random ones"
+    sizes: str = "sizes={'NAME': NUMBER}"
+    cast: str = "cast=True"
+
+
+IN_PYTHON: Final = Wording()
+
+
+def sizes_for(signature: Signature, provided: Mapping[str, int], wording: Wording = IN_PYTHON) -> dict[str, int]:
     """A value for each named size of a signature, those of ``provided`` first, that its constraints allow.
 
     OptionError for a name that it does not have, and where no small sizes satisfy the constraints.
@@ -64,7 +75,7 @@ def sizes_for(signature: Signature, provided: Mapping[str, int]) -> dict[str, in
         if tries >= _MOST_TRIED:
             break
     conditions = ", ".join(signature.constraints) or "every size is 0 or more"
-    raise OptionError(f"no sizes are known that satisfy {conditions}", hint="name them: --size NAME=NUMBER")
+    raise OptionError(f"no sizes are known that satisfy {conditions}", hint=f"name them: {wording.sizes}")
 
 
 def shape_of(spec: ValueSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -104,6 +115,7 @@ def arguments_for(
     fill: bool = False,
     seed: int = 0,
     cast: bool = False,
+    wording: Wording = IN_PYTHON,
 ) -> list[NDArray[Any]]:
     """An array for each input: of ``provided`` by name, its default, or with ``fill`` a random one.
 
@@ -120,16 +132,16 @@ def arguments_for(
         if value is None or isinstance(value, Random):
             continue
         arrays[spec.name] = array = fitted(spec.name, value, spec.dtype, spec.shape, cast=cast)
-        _bind(spec, array, bound)
+        _bind(spec, array, bound, wording)
     needed = [spec for spec in signature.inputs if spec.name not in arrays]
     missing = [spec for spec in needed if not fill and spec.name not in provided and spec.default is None]
     if missing:
         raise OptionError(
             f"nothing is given for {_listed(missing)}",
-            hint=f"--input {missing[0].name}=FILE, --input {missing[0].name}=random, or --random for all",
+            hint=wording.inputs.format(name=missing[0].name),
         )
     chosen = [spec for spec in needed if spec.name in provided or spec.default is None]
-    known = sizes_for(signature, bound) if chosen or sizes else {}
+    known = sizes_for(signature, bound, wording) if chosen or sizes else {}
     for spec in needed:
         if spec in chosen:
             limits = provided.get(spec.name)
@@ -139,11 +151,11 @@ def arguments_for(
     return [arrays[name] for name in names]
 
 
-def _bind(spec: ValueSpec, array: NDArray[Any], bound: dict[str, int]) -> None:
+def _bind(spec: ValueSpec, array: NDArray[Any], bound: dict[str, int], wording: Wording) -> None:
     """Take the named sizes of an array in; DTypeError and ShapeError where it does not fit its input."""
     told = f"{spec} is given {array.dtype.name}[{', '.join(map(str, array.shape))}]"
     if array.dtype != dtype_named(spec.dtype):
-        raise DTypeError(told, hint="--cast converts it")
+        raise DTypeError(told, hint=f"{wording.cast} converts it")
     if array.ndim != len(spec.shape):
         raise ShapeError(told)
     for size, extent in zip(spec.shape, array.shape, strict=True):

@@ -11,7 +11,8 @@ from jitgraph.ir.graph import Graph
 from jitgraph.runtime.loader import Signature, ValueSpec
 from jitgraph.runtime.loader.artifact import MANIFEST, Artifact
 from jitgraph.runtime.loader.json_objects import get_typed
-from jitgraph.saved.entry import CONSTANT
+from jitgraph.runtime.loader.state_files import is_constant
+from jitgraph.runtime.loader.structures import statics_of
 from jitgraph.saved.reading import graph_of, opened
 
 
@@ -22,11 +23,11 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     with opened(path) as artifact:
         weights = artifact.weights()
+        state = {key: array for key, array in weights.items() if not is_constant(key)}
         entries = {
             name: _entry(artifact, name, signature, graph_of(artifact, name, signature, weights))
             for name, signature in artifact.signatures().items()
         }
-        state = {key: array for key, array in weights.items() if not key.startswith(CONSTANT)}
         return {
             "path": os.fspath(path),
             "bytes": sum(member.size for member in artifact.members.values()),
@@ -38,7 +39,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
             ],
             "parameters": sum(array.size for array in state.values()),
             "weight_bytes": sum(array.nbytes for array in state.values()),
-            "constant_bytes": sum(array.nbytes for key, array in weights.items() if key.startswith(CONSTANT)),
+            "constant_bytes": sum(array.nbytes for key, array in weights.items() if is_constant(key)),
             "metadata": artifact.metadata(),
             "members": {name: artifact.manifest["members"][name] for name in artifact.members if name != MANIFEST},
         }
@@ -48,6 +49,7 @@ def _entry(artifact: Artifact, name: str, signature: Signature, graph: Graph) ->
     listed, where = artifact.manifest["entries"][name], f"{MANIFEST}, entry {name!r}"
     return {
         "inputs": _specs(signature.inputs),
+        "statics": statics_of(signature.arguments or ()),
         "outputs": _specs(signature.results),
         "sizes": list(signature.dims),
         "constraints": list(signature.constraints),

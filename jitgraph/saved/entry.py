@@ -10,28 +10,27 @@ import inspect
 import keyword
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jitgraph import dtypes
+from jitgraph import dtypes, ops
 from jitgraph.eager.placement import DeviceValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.autodiff import expand_grads
-from jitgraph.tensor import Tensor
+from jitgraph.passes.rewriter import Rewriter
+from jitgraph.runtime.loader.structures import Argument
+from jitgraph.saved.state import StateKeys, unique
+from jitgraph.tracing.call.arguments import Static
 from jitgraph.tracing.call.plan import Computed, Handle, Leaf
 from jitgraph.tracing.guards.source import World
 from jitgraph.tracing.report.lowered import Lowered
 from jitgraph.tree import Item, TreeDef
-
-CONSTANT: Final = "constant."
-"""Before the sha256 of a large constant of the graph, its key among the weights."""
-
 
 _MOST_SHOWN: Final = 3  # changes that an error names
 
@@ -57,30 +56,44 @@ class FileEntry(NamedTuple):
     writes: tuple[tuple[int, int], ...]
     structure: Any
     names: tuple[str, ...]
-
-    @property
-    def arguments(self) -> tuple[Value, ...]:
-        """The inputs that the caller gives."""
-        return self.graph.inputs[: len(self.defaults)]
+    arguments: tuple[Argument, ...] | None = None
+    input_names: tuple[str, ...] = ()
 
 
-def entry_of(lowered: Lowered, keys: Mapping[str, Tensor]) -> FileEntry:
+def entry_of(lowered: Lowered, keys: StateKeys, *, from_file: bool = False) -> FileEntry:
     """The entry for a lowered call; JitgraphError for what a file cannot hold.
 
-    ``keys`` are the keys that some of the state has already; the rest goes by how the function reaches it.
+    ``keys`` gives the state its keys. What is ``from_file`` calls the graph of that file, which the entry then has
+    itself, so that a graph stays as large as it was however often it is saved.
     """
-    return _Assembly(lowered, keys).entry()
+    entry = _Assembly(lowered, keys).entry()
+    return entry._replace(graph=_without_calls(entry.graph)) if from_file else entry
+
+
+def _without_calls(graph: Graph) -> Graph:
+    """``graph`` with the graphs that it calls in place of the calls."""
+    rewriter = Rewriter(graph)
+    for node in graph.nodes:
+        if node.op is not ops.call:
+            rewriter.copy(node)
+            continue
+        results = rewriter.inline(node.regions[0], [rewriter.value(value) for value in node.inputs])
+        for old, new in zip(node.outputs, results, strict=True):
+            rewriter.replace(old, new)
+    return rewriter.finish()
 
 
 class _Assembly:
-    def __init__(self, lowered: Lowered, keys: Mapping[str, Tensor]) -> None:
+    def __init__(self, lowered: Lowered, keys: StateKeys) -> None:
         self.lowered = lowered
-        self.keys = {id(tensor): key for key, tensor in keys.items()}
+        self.keys = keys
         self.plan = lowered.plan
         self.graph = lowered.plan.graph
         self.leaves = {source: number for number, source in enumerate(self.plan.arguments)}
         self.world = World(lowered.function.__wrapped__, lowered.values, self.plan.objects)
         self.defaults: list[float | None] = []
+        self.numbers: dict[int, int] = {}  # of inputs by those of leaves
+        self.input_names: dict[str, int] = {}
         self.arguments: list[Value] = []
         self.state: dict[Any, FileState] = {}
         self.outputs: list[Value] = []
@@ -118,8 +131,26 @@ class _Assembly:
         order = list(self.state.values())
         inputs = (*self.arguments, *(state.value for state in order))
         graph = Graph(inputs, self.graph.nodes, tuple(self.outputs), self.graph.constraints, self.name)
-        names = tuple(self.output_names)
-        return FileEntry(expand_grads(graph), tuple(self.defaults), tuple(order), writes, structure, names)
+        for output, state in writes:
+            self._require_same_type(order[state], self.outputs[output])
+        return FileEntry(
+            expand_grads(graph),
+            tuple(self.defaults),
+            tuple(order),
+            writes,
+            structure,
+            tuple(self.output_names),
+            self._structured(),
+            tuple(self.input_names),
+        )
+
+    def _require_same_type(self, state: FileState, value: Value) -> None:
+        """JitgraphError where a call would give state another shape or dtype: each entry is made for one."""
+        if state.value.type != value.type:
+            self._refuse(
+                f"it changes the state {state.key!r} from {state.value.type} to {value.type}",
+                "state keeps its shape and dtype in a file: write into a buffer that is large enough, x[:n] = value",
+            )
 
     def _take_arguments(self) -> None:
         """One input for each tensor, array or float among the arguments, used or not."""
@@ -128,15 +159,17 @@ class _Assembly:
             source = self.plan.handles[plan_input.at].source if plan_input.kind == "handle" else plan_input.at
             if source in self.leaves:
                 used[self.leaves[source]] = value
-        names: dict[str, int] = {}
+        names = self.input_names
+        leaf_names = _leaf_names(self.lowered)
         for number, key in enumerate(self.lowered.keys):
             if key.kind not in ("tensor", "array", "float"):
                 continue
+            self.numbers[number] = len(self.arguments)
             if key.kind == "tensor" and key.first != number:
                 self._refuse("an example input is given twice", "give each argument a tensor of its own")
             type = TensorType(dtypes.float64, ()) if key.kind == "float" else TensorType(key.dtype, key.shape)
             used_value = used.get(number)
-            name = _unique(_argument_name(self.lowered.arguments.texts[number]), names)
+            name = unique(leaf_names[number], names)
             self.arguments.append(self._named(used_value, type, name))
             self.defaults.append(
                 self._default_of(self.lowered.arguments.texts[number]) if key.kind == "float" else None
@@ -147,7 +180,7 @@ class _Assembly:
         for plan_input, value in zip(self.plan.inputs, self.graph.inputs, strict=True):
             if plan_input.kind == "float" and plan_input.at not in self.leaves:
                 name = _argument_name(str(plan_input.at.steps[-1].key))
-                self.arguments.append(self._named(value, value.tensor, _unique(name, names)))
+                self.arguments.append(self._named(value, value.tensor, unique(name, names)))
                 self.defaults.append(float(self.world.find(plan_input.at)))
 
     def _default_of(self, text: str) -> float | None:
@@ -157,19 +190,80 @@ class _Assembly:
 
     def _named(self, value: Value | None, type: TensorType, name: str) -> Value:
         """An input called ``name``: the graph's own value renamed, or a new one that is not read."""
-        fresh = Value(type, name)
+        fresh = Value(type, name.replace(".", "_"))
         if value is not None:
             self.graph = _replaced(self.graph, value, fresh)
         return fresh
 
+    def _structured(self) -> tuple[Argument, ...] | None:
+        """The arguments with their structures; None where each is an input of its own."""
+        parts = list(_parts_of(self.lowered))
+        if all(structure.kind is None and leaf in self.numbers for _, structure, leaf, _ in parts):
+            return None
+        result = []
+        for name, structure, leaf, default in parts:
+            if structure.kind is None and self._is_fixed(leaf):  # such as a function: the file has nothing like it
+                continue
+            template = self._argument(structure, iter(range(leaf, leaf + structure.leaves)), name)
+            result.append(Argument(name, template, _is_default(template, default)))
+        if all(type(argument.structure) is int for argument in result):
+            return None
+        extra = [name for number, name in enumerate(self.input_names) if number >= len(self.numbers)]
+        return (*result, *(Argument(name, len(self.numbers) + at) for at, name in enumerate(extra)))
+
+    def _is_fixed(self, leaf: int) -> bool:
+        return leaf not in self.numbers and not isinstance(self._static(leaf), bool | int | float | str)
+
+    def _static(self, leaf: int) -> Any:
+        value = self.lowered.arguments.leaves[leaf]
+        return value.value if isinstance(value, Static) else value
+
+    def _argument(self, structure: TreeDef, leaves: Iterator[int], path: str) -> Any:
+        """The structure of an argument in a file."""
+        if structure.kind is None:
+            return self._argument_leaf(next(leaves), path)
+        if structure.kind is type(None):
+            return None
+        names = [step[0] for step in structure.steps]
+        children = [
+            self._argument(child, leaves, f"{path}.{name}")
+            for name, child in zip(names, structure.children, strict=True)
+        ]
+        if issubclass(structure.kind, dict):
+            if strange := [name for name in names if not isinstance(name, str) or "\0" in name]:
+                self._refuse(
+                    f"its argument {path} is a dict with the key {strange[0]!r}, and in a file keys are names",
+                    "pass a tuple or a list, or {str(key): value for key, value in batch.items()}",
+                )
+            return {"dict": dict(zip(names, children, strict=True))}
+        fields: tuple[str, ...] | None = getattr(structure.kind, "_fields", None)
+        if issubclass(structure.kind, tuple):
+            return {"tuple": children} if fields is None else {"tuple": children, "fields": [*fields]}
+        if issubclass(structure.kind, list):
+            return {"list": children}
+        return {"object": {str(name): child for name, child in zip(names, children, strict=True)}}
+
+    def _argument_leaf(self, leaf: int, path: str) -> Any:
+        if leaf in self.numbers:
+            return self.numbers[leaf]
+        value = self._static(leaf)
+        finite = not isinstance(value, float) or math.isfinite(value)
+        if type(value) in (bool, int, float, str) and finite and "\0" not in str(value):
+            return {"value": value}
+        self._refuse(
+            f"its argument {path} is {value!r:.60}, which a file cannot compare with what a caller passes",
+            "pass tensors, None, bools, finite numbers and strings, and let a closure have the rest",
+        )
+        return None
+
     def _take_state(self) -> None:
-        names: dict[str, int] = {}
         for number, (plan_input, value) in enumerate(zip(self.plan.inputs, self.graph.inputs, strict=True)):
             if plan_input.kind == "array" and plan_input.at not in self.leaves:
-                self._keep(("array", number), "constant", np.asarray(self.world.find(plan_input.at)), value, names)
+                found = self.world.find(plan_input.at)
+                self._keep(("array", number), self.keys.key_of(found, "constant"), np.asarray(found), value)
             elif plan_input.kind == "handle" and self.plan.handles[plan_input.at].source not in self.leaves:
                 handle = self.plan.handles[plan_input.at]
-                self._keep(("handle", plan_input.at), self._text(handle), self._array(handle), value, names)
+                self._keep(("handle", plan_input.at), self._key(handle), self._array(handle), value)
         for at, _ in self.plan.rebound:
             handle = self.plan.handles[at]
             if handle.source in self.leaves:
@@ -177,16 +271,15 @@ class _Assembly:
             if ("handle", at) not in self.state:
                 array = self._array(handle)
                 fresh = Value(TensorType(array.dtype, array.shape))
-                self._keep(("handle", at), self._text(handle), array, fresh, names)
+                self._keep(("handle", at), self._key(handle), array, fresh)
 
-    def _keep(self, at: Any, text: str, array: NDArray[Any], value: Value, names: dict[str, int]) -> None:
-        key = _unique(re.sub(r"[^\w.]+", ".", text).strip("."), names)
+    def _keep(self, at: Any, key: str, array: NDArray[Any], value: Value) -> None:
         fresh = Value(value.type, key.replace(".", "_"))
         self.graph = _replaced(self.graph, value, fresh)
         self.state[at] = FileState(key, array, fresh)
 
-    def _text(self, handle: Handle) -> str:
-        return self.keys.get(id(self.world.find(handle.source)), handle.text)
+    def _key(self, handle: Handle) -> str:
+        return self.keys.key_of(self.world.find(handle.source), handle.text)
 
     def _array(self, handle: Handle) -> NDArray[Any]:
         value = self.world.find(handle.source)._value
@@ -198,7 +291,7 @@ class _Assembly:
         """The number of the file's output that is this value."""
         values: tuple[Value, ...] = self.graph.outputs if computed.kind == "output" else self.graph.inputs
         self.outputs.append(values[computed.number])
-        _unique(name, self.output_names)
+        unique(name, self.output_names)
         return len(self.outputs) - 1
 
     def _write(self, handle: int, value: Computed) -> tuple[int, int]:
@@ -279,11 +372,49 @@ def _argument_name(text: str) -> str:
     return name if name.isidentifier() and not keyword.iskeyword(name) else f"x_{name}".rstrip("_")
 
 
-def _unique(stem: str, names: dict[str, int]) -> str:
-    """``stem``, or with a number behind it a name that ``names`` does not have; it gets it, in order."""
-    name, count = stem or "x", 1
-    while name in names:
-        count += 1
-        name = f"{stem}_{count}"
-    names[name] = len(names)
-    return name
+class FileArgument(NamedTuple):
+    """An argument of a file: a parameter, or one of those that ``*args`` and ``**kwargs`` stand for."""
+
+    name: str
+    structure: TreeDef
+    first: int  # of its leaves
+    default: Any  # of the parameter, inspect.Parameter.empty where it has none
+
+
+def _parts_of(lowered: Lowered) -> Iterator[FileArgument]:
+    """The arguments of a call in their order."""
+    leaf = 0
+    empty = inspect.Parameter.empty
+    structures = lowered.arguments.structure.children
+    for parameter, structure in zip(lowered.function.recording.binder.parameters, structures, strict=True):
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            for step, child in zip(structure.steps, structure.children, strict=True):
+                text = step[0] if parameter.kind is parameter.VAR_KEYWORD else f"{parameter.name}_{step[0]}"
+                yield FileArgument(text, child, leaf, empty)
+                leaf += child.leaves
+        else:
+            yield FileArgument(parameter.name, structure, leaf, parameter.default)
+            leaf += structure.leaves
+
+
+def _leaf_names(lowered: Lowered) -> list[str]:
+    """The name of each leaf of the arguments: ``x``, ``batch.image``, ``pair.0``."""
+    names: list[str] = []
+
+    def visit(structure: TreeDef, path: str) -> None:
+        if structure.kind is None:
+            names.append(path)
+        for step, child in zip(structure.steps, structure.children, strict=True):
+            visit(child, f"{path}.{step[0]}")
+
+    for name, structure, _, _ in _parts_of(lowered):
+        visit(structure, _argument_name(name))
+    return names
+
+
+def _is_default(template: Any, default: Any) -> bool:
+    """Whether a parameter that is left out has the value that this structure says."""
+    if template is None:
+        return default is None
+    value = template.get("value") if isinstance(template, dict) else None
+    return type(value) is type(default) and value is not None and value == default

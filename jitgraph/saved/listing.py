@@ -15,14 +15,14 @@ from jitgraph.saved.reading import SavedModel
 from jitgraph.saved.writing import compiled_for
 from jitgraph.tracing.call.arguments import TensorSpec
 from jitgraph.tracing.report.explain import explain
-from jitgraph.tracing.report.quantities import bytes_text
+from jitgraph.tracing.report.html import bytes_text
 
 PTX_TARGET: Final = "sm_80"
 """The generation of GPUs that PTX is shown for where none is named: the driver compiles it for every later one."""
 
 
 def specs_of(model: SavedModel, sizes: Mapping[str, int] | None = None) -> list[Any]:
-    """What stands for each argument where the function is lowered: named sizes keep their names, unless one is said.
+    """What stands for the arguments where the function is lowered: named sizes keep their names, unless one is said.
 
     Sizes that are no names, such as ``2*n``, are those of the first sizes that the function takes.
     """
@@ -37,7 +37,7 @@ def specs_of(model: SavedModel, sizes: Mapping[str, int] | None = None) -> list[
             shape = shape_of(spec, known)
         is_number = spec.dtype == "float64" and not spec.shape and spec.default is not None
         specs.append(float(spec.default or 0) if is_number else TensorSpec(shape, spec.dtype))
-    return specs
+    return model.arguments_of(specs)
 
 
 def listing(model: SavedModel, view: str, target: str | None = None, sizes: Mapping[str, int] | None = None) -> str:

@@ -59,10 +59,13 @@ def _declared(library: Any) -> Any:
 
 
 class CModel:
-    """A file in the C loader; runs its main entry. CLoaderError where the loader refuses."""
+    """An entry of a file in the C loader, the main one if none is named. CLoaderError where the loader refuses."""
 
-    def __init__(self, library: Any, path: str | os.PathLike[str], device: str | None = None) -> None:
+    def __init__(
+        self, library: Any, path: str | os.PathLike[str], device: str | None = None, *, entry: str | None = None
+    ) -> None:
         self._library = library
+        self._entry = None if entry is None else entry.encode()
         self._error = _CError()
         name = None if device is None else device.encode()
         self._model = ctypes.c_void_p(library.jg_load_on(os.fsencode(path), name, ctypes.byref(self._error)))
@@ -73,11 +76,11 @@ class CModel:
         """The outputs for these inputs, in order."""
         contiguous = [np.require(array, requirements=("C", "A")) for array in arrays]
         inputs = _tensors(contiguous)
-        count = self._library.jg_output_count(self._model, None)
+        count = self._library.jg_output_count(self._model, self._entry)
         outputs = (_CTensor * max(1, count))()
         status = self._library.jg_run(
             self._model,
-            None,
+            self._entry,
             inputs,
             ctypes.c_size_t(len(arrays)),
             outputs,

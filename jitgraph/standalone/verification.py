@@ -57,11 +57,27 @@ def verify_file(
     in Python and C: only for files whose origin is trusted. LoadError for a file that is not sound.
     """
     with opened(path) as artifact:
-        entry = "forward" if "forward" in artifact.signatures() else next(iter(artifact.signatures()))
-        native = dict(artifact.manifest["entries"][entry].get("native", {}))
-        gpus = list(artifact.manifest["entries"][entry].get("cuda", {}))
+        listed = artifact.manifest["entries"]
+        codes = {name: (dict(listed[name].get("native", {})), list(listed[name].get("cuda", {}))) for name in listed}
         size = sum(member.size for member in artifact.members.values())
         yield VerificationStep("hashes", RIGHT, f"{len(artifact.members)} members, {size} bytes")
+    for name, (native, gpus) in codes.items():
+        title = f"{name}: " if len(codes) > 1 else ""
+        for step in _verify_entry(path, name, arguments, native, gpus, tolerance=tolerance, is_native=is_native):
+            yield step._replace(name=title + step.name)
+
+
+def _verify_entry(
+    path: str | os.PathLike[str],
+    entry: str,
+    arguments: Callable[[loader.Signature], Values],
+    native: Mapping[str, Any],
+    gpus: Sequence[str],
+    *,
+    tolerance: float,
+    is_native: bool,
+) -> Iterator[VerificationStep]:
+    """The steps for one entry of a file."""
     model = load(path, entry=entry)
     yield VerificationStep("graph", RIGHT, f"{len(model.graph.nodes)} nodes are well typed and fit the signature")
     values = list(arguments(model.signature))
@@ -90,13 +106,13 @@ def verify_file(
         )
     for level in runnable:
         yield compared("loader.py", functools.partial(_by_python, path, entry, values, level=level))
-    if not runnable or entry != "forward":
-        yield VerificationStep("loader.c", SKIPPED, "no code of the main entry runs here")
+    if not runnable:
+        yield VerificationStep("loader.c", SKIPPED, "no code of the entry runs here")
     elif c_compiler() is None:
         yield VerificationStep("loader.c", SKIPPED, "there is no C compiler: cc, gcc or clang")
     else:
         results = {spec.name: expected[spec.name] for spec in model.signature.results}
-        yield compared("loader.c", lambda: _by_c(path, model.signature, values), results)
+        yield compared("loader.c", lambda: _by_c(path, entry, model.signature, values), results)
     if gpus and devices().count:
         yield compared("GPU", lambda: _by_python(path, entry, values, device="cuda:0"))
     elif gpus:
@@ -115,7 +131,7 @@ def _eagerly(model: SavedModel, values: Values) -> dict[str, NDArray[Any]]:
 
 def _compiled(model: SavedModel, values: Values) -> dict[str, NDArray[Any]]:
     """Results and written state of a call of a loaded function."""
-    results = named_results(model.signature, model(*values))
+    results = named_results(model.signature, model.run_flat(*values))
     written = [model.signature.state[state].key for _, state in model.signature.writes]
     return results | {f"state {key}": array_of(model.state[key]) for key in written}
 
@@ -126,16 +142,16 @@ def _by_python(
     model = loader.load(path, level=level, device=device)
     native = model.entry_named(entry)
     signature = native.signature
-    results = named_results(signature, model.run(entry, *values))
+    results = named_results(signature, model.run_flat(entry, *values))
     keys = [signature.state[state].key for _, state in signature.writes]
     title = level or f"on {device}"
     return title, results | {f"state {key}": array_of(model.state[key]) for key in keys}
 
 
-def _by_c(path: Any, signature: loader.Signature, values: Values) -> tuple[str, Arrays]:
+def _by_c(path: Any, entry: str, signature: loader.Signature, values: Values) -> tuple[str, Arrays]:
     """Results of ``loader.c``, which is compiled for it."""
     with tempfile.TemporaryDirectory() as folder:
-        model = CModel(compiled_loader(Path(folder)), path)
+        model = CModel(compiled_loader(Path(folder)), path, entry=entry)
         outputs = model(*values)
         title = model.target
         model.close()

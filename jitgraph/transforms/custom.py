@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Final, NoReturn
 import numpy as np
 
 from jitgraph import dtypes, ops, tree
-from jitgraph.autograd import no_grad, streams
+from jitgraph.autograd import no_grad
 from jitgraph.autograd.transforms import vjp
+from jitgraph.eager import streams
 from jitgraph.eager.replay import GradientRecord, detached, requires_gradient, taped
 from jitgraph.eager.tape import Record
 from jitgraph.errors import JitgraphError, ShapeError

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from jitgraph import dtypes, ops, tree
-from jitgraph.autograd import streams
+from jitgraph.eager import streams
 from jitgraph.errors import JitgraphError, ShapeError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike

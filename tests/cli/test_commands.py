@@ -400,3 +400,54 @@ def test_without_typer_the_error_says_what_to_install_and_the_loader_is_written(
     assert done.stdout.splitlines()[-1] == "0 1 1" and (tmp_path / "loader.c").exists()
     line = "jitgraph: the command line needs typer and rich: pip install 'jitgraph[cli]' (typer is not installed)"
     assert done.stderr.splitlines() == [line, line]
+
+
+# --- files with several functions -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("entries") / "entries.jg"
+    model = jg.nn.Linear(3, 2)
+
+    def scored(batch: Any, mode: str) -> Any:
+        y = model(batch["rows"]) * batch["scale"]
+        return {"best": y.max() if mode == "max" else y.sum()}
+
+    rows = np.ones((4, 3), np.float32)
+    jg.save(
+        {"forward": model, "scored": scored},
+        path,
+        state=model,
+        example_inputs={
+            "forward": (rows,),
+            "scored": [({"rows": rows, "scale": 2.0}, "max"), ({"rows": rows, "scale": 2.0}, "sum")],
+        },
+    )
+    return path
+
+
+def test_every_entry_of_a_file_is_shown_and_runs(command: Command, entries: Path) -> None:
+    text = command("info", entries).out
+    for part in ("forward", "scored", "scored-2", "batch.rows: float32[4, 3]", "mode = 'max'", "mode = 'sum'"):
+        assert part in text
+    model = jg.load(entries)
+    batch = {"rows": np.ones((4, 3), np.float32), "scale": 3.0}
+    for name, mode in (("scored", "max"), ("scored-2", "sum")):
+        words = ["--entry", name, "-i", "batch.rows=" + str([[1.0] * 3] * 4), "-i", "batch.scale=3", "--json"]
+        for native in ([], ["--native"]):
+            result = command("run", entries, *words, *native)
+            assert json.loads(result.out)["outputs"]["best"]["data"] == float(model.scored(batch, mode)["best"])
+    assert command("run", entries, "--random").code == 0
+    assert command("bench", entries, "--entry", "scored", "--seconds", "0").code == 0
+    assert "reduce_max" in command("show", entries, "--entry", "scored").out
+    for view in ("memory", "html"):
+        assert command("show", entries, "--entry", "scored", f"--{view}", "-o", entries.with_suffix(".txt")).code == 0
+    result = command("run", entries, "--entry", "decode")
+    assert result.code == 2 and "--entry is one of forward, scored, scored-2" in result.err.replace("\n", " ")
+
+
+def test_other_targets_have_every_entry(command: Command, entries: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.jg"
+    assert command("export", entries, "--target", "x86-64-v3", "-o", path).code == 0
+    assert list(json.loads(command("info", path, "--json").out)["entries"]) == ["forward", "scored", "scored-2"]

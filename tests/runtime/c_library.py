@@ -77,6 +77,12 @@ class Model:
         value = given(array)
         self.check(self.c.jg_state_set(self.model, key.encode(), ctypes.byref(value), ctypes.byref(self.error)))
 
+    def save_state(self, path: Path) -> None:
+        self.check(self.c.jg_state_save(self.model, str(path).encode(), ctypes.byref(self.error)))
+
+    def load_state(self, path: Path) -> None:
+        self.check(self.c.jg_state_load(self.model, str(path).encode(), ctypes.byref(self.error)))
+
     def check(self, status: int) -> None:
         if status:
             raise CError(self.error.message.decode(errors="replace"))

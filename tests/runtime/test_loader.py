@@ -240,7 +240,7 @@ HOSTILE: dict[str, tuple[Callable[[Parts], object], str]] = {
     "manifest with a long int": (setting("manifest.json", b'{"a": ' + b"9" * 5000 + b"}"), "not sound JSON"),
     "other format": (manifest_with(setting("format", "onnx")), "names the format 'onnx'"),
     "no format": (manifest_with(lambda m: m.pop("format")), "names the format None"),
-    "newer version": (manifest_with(setting("version", 2)), "format version 2 is unknown"),
+    "newer version": (manifest_with(setting("version", 3)), "format version 3 is unknown"),
     "version a bool": (manifest_with(setting("version", True)), "'version' is True"),
     "no entries": (manifest_with(setting("entries", {})), "has no entry"),
     "entries a list": (manifest_with(setting("entries", [])), "'entries' is"),

@@ -24,6 +24,7 @@ from jitgraph.onnx.exporting.values import ELEMENT_TYPES, OnnxValue, tensor_prot
 from jitgraph.passes.dce import dce
 from jitgraph.saved.entry import FileEntry, FileState, entry_of
 from jitgraph.saved.reading import SavedModel
+from jitgraph.saved.state import StateKeys
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.call.function import BoundFunction, TracedFunction, traced
 
@@ -59,7 +60,7 @@ def export(
     function: Any = f if isinstance(f, SavedModel) else traced(f)  # what is from a file knows the defaults of numbers
     if dynamic_shapes is not None:
         function = _with_shapes(traced(f), dynamic_shapes)
-    entry = entry_of(function.lower(*example_inputs), _keys(f))
+    entry = entry_of(function.lower(*example_inputs), StateKeys(_keys(f)), from_file=isinstance(f, SavedModel))
     _write(ModelOf(entry, dict(metadata or {})), Path(path), external_above)
 
 

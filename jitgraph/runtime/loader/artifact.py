@@ -149,23 +149,23 @@ def _member(data: memoryview, name: str, offset: int, size: int, crc: int) -> Me
 # The weights: a safetensors member as arrays over the file's bytes.
 
 
-def read_safetensors(data: memoryview) -> dict[str, Array]:
+def read_safetensors(data: memoryview, what: str = WEIGHTS) -> dict[str, Array]:
     """Read-only arrays over ``data`` (8 bytes of header length, a JSON header, the tensors without gaps).
 
-    Nothing is copied but tensors that are not aligned to their element.
+    Nothing is copied but tensors that are not aligned to their element. LoadError, which calls the data ``what``.
     """
     if len(data) < 8:
-        raise LoadError(f"{WEIGHTS} has {len(data)} bytes, less than its header's length field")
+        raise LoadError(f"{what} has {len(data)} bytes, less than its header's length field")
     (size,) = struct.unpack_from("<Q", data)
     if size > min(len(data) - 8, MAX_JSON_BYTES):
-        raise LoadError(f"{WEIGHTS} says its header has {size} bytes, but the file has {len(data)}; {AGAIN}")
-    header = parse_json(bytes(data[8 : 8 + size]), f"the header of {WEIGHTS}")
+        raise LoadError(f"{what} says its header has {size} bytes, but the file has {len(data)}; {AGAIN}")
+    header = parse_json(bytes(data[8 : 8 + size]), f"the header of {what}")
     header.pop("__metadata__", None)
     body = data[8 + size :]
     arrays: dict[str, Array] = {}
     spans: list[tuple[int, int, str]] = []
     for name, entry in header.items():
-        where = f"{WEIGHTS}, tensor {name[:60]!r}"
+        where = f"{what}, tensor {name[:60]!r}"
         code = get_typed(entry, "dtype", str, where)
         if code not in SAFETENSORS_DTYPES:
             raise LoadError(f"{where}: dtype {code[:20]!r} is not supported; one of {', '.join(SAFETENSORS_DTYPES)}")
@@ -195,10 +195,10 @@ def read_safetensors(data: memoryview) -> dict[str, Array]:
     reached = 0
     for begin, end, name in sorted(spans):
         if begin != reached:
-            raise LoadError(f"{WEIGHTS}: tensor {name[:60]!r} begins at {begin}, where {reached} is due; {AGAIN}")
+            raise LoadError(f"{what}: tensor {name[:60]!r} begins at {begin}, where {reached} is due; {AGAIN}")
         reached = end
     if reached != len(body):
-        raise LoadError(f"{WEIGHTS} has {len(body)} bytes of data, its tensors {reached}; {AGAIN}")
+        raise LoadError(f"{what} has {len(body)} bytes of data, its tensors {reached}; {AGAIN}")
     return arrays
 
 
@@ -316,7 +316,9 @@ def verify_ptx(text: bytes | memoryview, where: str) -> None:
 # The file: its bytes in memory, its members checked against the manifest.
 
 FORMAT: Final = "jitgraph"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""Of files whose entries have structured arguments or specialisations; the rest say ``PLAIN_VERSION``."""
+PLAIN_VERSION: Final = 1
 MAX_GRAPH_BYTES: Final = 4 << 20
 """Of a graph's text, which is not read here: what reads it takes seconds and a few hundred MB for so much."""
 
@@ -380,8 +382,9 @@ class Artifact:
         if manifest.get("format") != FORMAT:
             raise LoadError(f"{MANIFEST} names the format {manifest.get('format')!r:.40}, not {FORMAT!r}")
         version = get_typed(manifest, "version", int, MANIFEST)
-        if version != FORMAT_VERSION:
-            raise LoadError(f"format version {version} is unknown to this loader, which reads {FORMAT_VERSION}")
+        if version not in (PLAIN_VERSION, FORMAT_VERSION):
+            known = f"{PLAIN_VERSION} and {FORMAT_VERSION}"
+            raise LoadError(f"format version {version} is unknown to this loader, which reads {known}")
         return manifest
 
     def _verify_hashes(self) -> None:
@@ -410,6 +413,23 @@ class Artifact:
             )
             for name, entry in entries.items()
         }
+
+    def specialisations(self) -> dict[str, tuple[str, ...]]:
+        """For each entry that a caller names, the entries that a call of it chooses from: itself first."""
+        entries = get_typed(self.manifest, "entries", dict, MANIFEST)
+        chosen: dict[str, list[str]] = {}
+        for name, entry in entries.items():
+            where = f"{MANIFEST}, entry {name!r}"
+            if not isinstance(entry, dict):
+                raise LoadError(f"{where} is not a JSON object but a {type(entry).__name__}")
+            if "of" not in entry:
+                chosen.setdefault(name, []).insert(0, name)
+                continue
+            base = get_typed(entry, "of", str, where)
+            if base not in entries or "of" in entries[base]:
+                raise LoadError(f"{where}: it is a specialisation of {base[:60]!r}, which is no entry; {AGAIN}")
+            chosen.setdefault(base, []).append(name)
+        return {name: tuple(each) for name, each in chosen.items()}
 
     def image(self, entry: str, levels: Sequence[str]) -> tuple[str, memoryview]:
         """The best of ``levels`` that the file has native code for, with that image's bytes."""

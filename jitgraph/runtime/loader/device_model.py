@@ -18,7 +18,7 @@ from jitgraph.runtime.loader.entry import CallState, Entry, ShapePlan, as_array,
 from jitgraph.runtime.loader.errors import ArgumentError, LoadError
 from jitgraph.runtime.loader.host import Runtime
 from jitgraph.runtime.loader.image import Image
-from jitgraph.runtime.loader.model import Model, requested_level, state_copy, verify_state
+from jitgraph.runtime.loader.model import Model, requested_level, state_copy, state_dtypes, verify_state
 from jitgraph.runtime.loader.signatures import Signature
 from jitgraph.runtime.loader.specs import Array, dtype_named
 
@@ -200,6 +200,7 @@ class DeviceModel(Model):
         self.device = resources.device.name
         self._fetches = results == "numpy"
         self._entries: dict[str, Entry] = {}
+        self._choices = artifact.specialisations()
         try:
             with resources.device.current():
                 for name, signature in artifact.signatures().items():
@@ -214,6 +215,7 @@ class DeviceModel(Model):
         except BaseException:
             self._end()
             raise
+        self._dtypes = state_dtypes(artifact, self._entries.values())
         self._unused = {key: array for key, array in weights.items() if key not in keys}
         self._lock = threading.RLock()
         self._default = self.main_entry()
@@ -237,11 +239,9 @@ class DeviceModel(Model):
             self._placed |= uploaded
             self._unused |= {key: new for key, new in arrays.items() if key not in uploaded}
 
-    def _run(self, entry: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        native = self.entry_named(entry)
+    def _run_native(self, entry: str, native: Entry, values: Sequence[Any]) -> Any:
         device_entry = self._resources.entries[entry]
         signature = native.signature
-        values = native.arguments(args, kwargs)
         with self._lock, self._resources.device.current():
             arguments = [device_entry.argument(value, index) for index, value in enumerate(values)]
             outputs = device_entry.run([*arguments, *(self._placed[spec.key] for spec in signature.state)])

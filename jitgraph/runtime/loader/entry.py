@@ -46,6 +46,7 @@ from jitgraph.runtime.loader.specs import (
     default_of,
     dtype_named,
 )
+from jitgraph.runtime.loader.structures import OMITTED, flattened
 
 # ----------------------------------------------------------------------
 # What a caller passes, as dense arrays that native code can read.
@@ -367,6 +368,9 @@ class Entry:
         """The user's inputs in order, from positional and named arguments and defaults."""
         inputs = self.signature.inputs
         title = self.signature.name
+        if self.signature.arguments is not None:
+            leaves = flattened(self.signature.arguments, len(inputs), title, args, kwargs)
+            return [self._or_default(spec, leaf) for spec, leaf in zip(inputs, leaves, strict=True)]
         if len(args) > len(inputs):
             raise ArgumentError(f"{title} takes {len(inputs)} arguments ({_listed(inputs)}), got {len(args)}")
         values: list[Any] = list(args)
@@ -377,13 +381,19 @@ class Entry:
         for spec in inputs[len(args) :]:
             if spec.name in left:
                 values.append(left.pop(spec.name))
-            elif spec.default is not None:
-                values.append(default_of(spec))
             else:
-                raise ArgumentError(f"{title}: the argument {spec} is missing; it takes ({_listed(inputs)})")
+                values.append(self._or_default(spec, OMITTED))
         if left:
             raise ArgumentError(f"{title} has no argument {next(iter(left))!r}; it takes ({_listed(inputs)})")
         return values
+
+    def _or_default(self, spec: ValueSpec, value: Any) -> Any:
+        if value is not OMITTED:
+            return value
+        if spec.default is not None:
+            return default_of(spec)
+        title, inputs = self.signature.name, self.signature.inputs
+        raise ArgumentError(f"{title}: the argument {spec} is missing; it takes ({_listed(inputs)})")
 
     def hold(self, arrays: Sequence[Any]) -> BoundParameters:
         """The last parameters, such as a state, for many calls: what ``run`` checks of them is checked here, once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +17,8 @@ from jitgraph.runtime.loader.errors import ArgumentError, JitgraphError, LoadErr
 from jitgraph.runtime.loader.host import Runtime
 from jitgraph.runtime.loader.image import Image, cpu_levels, lacking
 from jitgraph.runtime.loader.specs import Array, StateSpec, ValueSpec, dtype_named
+from jitgraph.runtime.loader.state_files import dtype_names, is_constant, read_state, write_state
+from jitgraph.runtime.loader.structures import first_fitting
 
 
 class Model:
@@ -39,12 +41,14 @@ class Model:
         self.metadata = artifact.metadata()
         weights = artifact.weights()
         self._entries: dict[str, Entry] = {}
+        self._choices = artifact.specialisations()
         for name, signature in artifact.signatures().items():
             self.target, data = artifact.image(name, levels)
             self._entries[name] = Entry(Image(data), signature, runtime=runtime)
             artifact.device_codes(name, signature, weights)
             for spec in signature.state:
                 verify_state(spec, weights)
+        self._dtypes = state_dtypes(artifact, self._entries.values())
         self._state: Mapping[str, Array] = MappingProxyType(weights)
         self._held: dict[
             str, tuple[Mapping[str, Array], BoundParameters]
@@ -101,10 +105,38 @@ class Model:
             self._own -= arrays.keys()
             self._held.clear()
 
+    def save_state(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file of safetensors, whole or not at all; OSError as ``open``.
+
+        ``loader.c`` writes the same bytes.
+        """
+        state = self.state
+        write_state(path, {key: state[key] for key in self._dtypes}, self._dtypes)
+
+    def load_state(self, path: str | os.PathLike[str]) -> None:
+        """Set the whole state from a file that ``save_state`` or ``loader.c`` wrote for this model.
+
+        LoadError, and nothing is changed, for a file that is damaged or is of another model's state.
+        """
+        state = self.state
+        specs = [ValueSpec(key, dtype, state[key].shape) for key, dtype in self._dtypes.items()]
+        self.set_state(read_state(path, specs))
+
     @property
     def entries(self) -> tuple[str, ...]:
-        """The names of the entries."""
+        """The names of the entries, each of which is an attribute, too: ``model.step(x)``."""
+        return tuple(self._choices)
+
+    @property
+    def native_entries(self) -> tuple[str, ...]:
+        """The names of the entries as the file has them: of one that was saved for several values, each."""
         return tuple(self._entries)
+
+    def __getattr__(self, name: str) -> EntryPoint:
+        choices = vars(self).get("_choices", {})
+        if name in choices:
+            return EntryPoint(self, name)
+        raise AttributeError(f"there is no entry {name!r}; the model has {', '.join(choices)}")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run the main entry on NumPy arrays (or DLPack tensors, Python scalars, lists); gives NumPy arrays."""
@@ -114,16 +146,37 @@ class Model:
         """Run the entry of that name. Where it writes state, the state changes wholly, and after success only."""
         return self._run(entry, args, kwargs)
 
+    def run_flat(self, entry: str, /, *values: Any) -> Any:
+        """As ``run``, with one value for each of the entry's ``inputs``, whatever structure its arguments have."""
+        native = self.entry_named(entry)
+        if len(values) != len(native.signature.inputs):
+            told = f"{len(native.signature.inputs)} inputs, got {len(values)}"
+            raise ArgumentError(f"{native.signature.name} takes {told}")
+        return self._run_native(entry, native, values)
+
     def entry_named(self, entry: str) -> Entry:
         """The entry of that name; ArgumentError where there is none."""
         native = self._entries.get(entry)
         if native is None:
-            raise ArgumentError(f"no entry {entry!r}; the model has {', '.join(self._entries)}")
+            raise ArgumentError(f"no entry {entry!r}; the model has {', '.join(self._choices)}")
         return native
 
     def _run(self, entry: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         native = self.entry_named(entry)
-        values = native.arguments(args, kwargs) if kwargs or len(args) != len(native.signature.inputs) else args
+        values: Sequence[Any] = args
+        if native.signature.arguments is not None:
+            entry, values = self._chosen(entry, args, kwargs)
+            native = self._entries[entry]
+        elif kwargs or len(args) != len(native.signature.inputs):
+            values = native.arguments(args, kwargs)
+        return self._run_native(entry, native, values)
+
+    def _chosen(self, entry: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, list[Any]]:
+        """The specialisation that is for these arguments, and its inputs."""
+        names = self._choices.get(entry, (entry,))
+        return first_fitting(names, lambda name: self._entries[name].arguments(args, kwargs))
+
+    def _run_native(self, entry: str, native: Entry, values: Sequence[Any]) -> Any:
         if not native.signature.writes:
             return native.result(native.run(values, bound=self._state_for(entry, native)))
         with self._lock:
@@ -171,6 +224,31 @@ class Model:
         return cached[1]
 
 
+class EntryPoint:
+    """An entry of a model, to be called: ``model.step(x)`` is ``model.run("step", x)``."""
+
+    def __init__(self, model: Model, name: str) -> None:
+        self._model = model
+        self.name = name
+
+    @property
+    def inputs(self) -> tuple[ValueSpec, ...]:
+        """What the entry takes."""
+        return self._model.entry_named(self.name).signature.inputs
+
+    @property
+    def outputs(self) -> tuple[ValueSpec, ...]:
+        """What it gives, without what it writes back to the state."""
+        return self._model.entry_named(self.name).signature.results
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Run it, as ``model.run`` does."""
+        return self._model.run(self.name, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<entry {self.name}({', '.join(map(str, self.inputs))})>"
+
+
 _models: weakref.WeakSet[Model] = weakref.WeakSet()
 
 
@@ -203,6 +281,16 @@ def _outputs_in(structure: Any) -> set[int]:
         return set()
     children = content.values() if isinstance(content, Mapping) else content
     return {number for child in children for number in _outputs_in(child)}
+
+
+def state_dtypes(artifact: Artifact, entries: Iterable[Entry]) -> dict[str, str]:
+    """The names of the dtypes of the state, in the order of its keys; the graphs' constants are no state."""
+    used = {spec.key: spec.dtype for entry in entries for spec in entry.signature.state}
+    keys = [key for key in artifact.weights() if not is_constant(key)]
+    if set(keys) <= used.keys():
+        return {key: used[key] for key in sorted(keys)}
+    names = dtype_names(artifact.read(WEIGHTS))
+    return {key: names[key] for key in sorted(keys)}
 
 
 def verify_state(spec: StateSpec, weights: Mapping[str, Array]) -> None:

@@ -21,6 +21,7 @@ from jitgraph.runtime.loader.specs import (
     ValueSpec,
     dtype_named,
 )
+from jitgraph.runtime.loader.structures import Argument, verify_arguments
 
 # ----------------------------------------------------------------------
 # What a program prints: texts, and its operands in their styles and formats.
@@ -161,6 +162,7 @@ class Signature(FrozenRecord):
     prints: tuple[Print, ...] = ()
     structure: Template = None
     name: str = "forward"
+    arguments: tuple[Argument, ...] | None = None  # None: one for each input, of its name
 
     def __post_init__(self) -> None:
         """LoadError where the parts do not fit together."""
@@ -187,7 +189,8 @@ class Signature(FrozenRecord):
 
     def to_json(self) -> dict[str, Json]:
         """A JSON object that ``from_json`` reads back to an equal signature."""
-        return {
+        structured = [argument.to_json() for argument in self.arguments or ()]
+        return ({} if self.arguments is None else {"arguments": structured}) | {
             "name": self.name,
             "inputs": [spec.to_json() for spec in self.inputs],
             "state": [spec.to_json() for spec in self.state],
@@ -223,6 +226,8 @@ class Signature(FrozenRecord):
             for i, check in enumerate(get_typed(source, "checks", list, where))
         )
 
+        structured = "arguments" in source
+
         def specs(key: str) -> Iterable[tuple[Json, str]]:
             return ((spec, f"{where}, {key} {i}") for i, spec in enumerate(get_typed(source, key, list, where)))
 
@@ -241,6 +246,7 @@ class Signature(FrozenRecord):
             ),
             structure=source.get("structure"),
             name=get_typed(source, "name", str, where),
+            arguments=tuple(Argument.from_json(*each) for each in specs("arguments")) if structured else None,
         )
 
     def default_structure(self) -> Template:
@@ -299,6 +305,8 @@ def _verify_signature(signature: Signature) -> None:
         raise LoadError(f"{where}: two state tensors have one key: {keys!r:.80}")
     if signature.structure is not None:
         verify_template(signature.structure, len(signature.outputs), where)
+    if signature.arguments is not None:
+        verify_arguments(signature.arguments, len(signature.inputs), where)
 
 
 def _type_of(spec: ValueSpec) -> tuple[str, tuple[Size, ...]]:

@@ -90,6 +90,9 @@ typedef struct Record Record;
 
 typedef struct Entry {
     const char *name, *title; /* in the file, in messages */
+    const char *of; /* the entry that this is a specialisation of, or NULL */
+    jg_static *statics; /* for which it was made */
+    size_t static_count;
     Spec *parameters; /* the inputs, then the state */
     Spec *outputs;
     size_t input_count, state_count, parameter_count, output_count;

@@ -81,6 +81,7 @@ static void read_entry(Loading *l, const Json *source, const Index *members, jg_
     char where[WHERE_SIZE];
     snprintf(where, sizeof where, "entry '%.60s'", source->key);
     entry->name = keep_text(l, source->key, source->key_size, where);
+    entry->of = find(&source->index, "of") ? get_text(l, source, "of", where) : NULL;
     const Json *signature = get(l, source, "signature", AN_OBJECT, where);
     read_signature(l, signature, entry, model->tensors, &model->tensor_index, where);
     read_device_codes(l, source, members, model->tensors, &model->tensor_index, entry, where);
@@ -106,6 +107,13 @@ static void read_model(Loading *l, jg_model *model) {
         model->entry_index.items[model->entry_index.count++] = (Named){entry->name, strlen(entry->name), entry};
     }
     sort_index(&model->entry_index);
+    for (size_t i = 0; i < model->entry_count; i++) {
+        const char *of = model->entries[i].of;
+        const Entry *base = of ? find(&model->entry_index, of) : NULL;
+        if (of && (!base || base->of))
+            refuse(l, MANIFEST ", entry '%.60s': it is a specialisation of '%.60s', which is no entry; " AGAIN,
+                   model->entries[i].name, of);
+    }
     model->main = find(&model->entry_index, "forward");
     if (!model->main) model->main = model->entries;
 }

@@ -17,6 +17,7 @@
 #include "sizes.c"
 #include "entries.c"
 #include "specs.c"
+#include "structures.c"
 #include "signatures.c"
 #include "zip.c"
 #include "weights.c"
@@ -39,3 +40,4 @@
 #include "file.c"
 #include "run.c"
 #include "state.c"
+#include "state_files.c"

@@ -87,13 +87,29 @@ typedef struct jg_tensor {
 
 /* What an entry takes or gives at one place. A size is a number, or a text over named sizes such as "2*batch + 1". */
 typedef struct jg_spec {
-    const char *name;
+    const char *name; /* "x"; "batch.image" of a dict, "pair.0" of a list or tuple, "point.x" of a named tuple */
     jg_dtype dtype;
     int32_t rank;
     const int64_t *sizes; /* -1 where the size depends on the call */
     const char *const *texts; /* each size as text, "8" or "batch" */
     bool has_default; /* the input may be left out: data NULL */
 } jg_spec;
+
+/* A value for which an entry was made, at its place among the arguments: text is "max" of a string, "3" of an int,
+   "true" or "false" of a bool, "0.5" of a float, "null" of None. */
+typedef enum jg_static_kind {
+    JG_STATIC_NONE,
+    JG_STATIC_BOOL,
+    JG_STATIC_INT,
+    JG_STATIC_FLOAT,
+    JG_STATIC_TEXT
+} jg_static_kind;
+
+typedef struct jg_static {
+    const char *name; /* "mode", "options.depth" */
+    jg_static_kind kind;
+    const char *text;
+} jg_static;
 
 /* The model in the file, checked as a whole; NULL on failure. JITGRAPH_TARGET_CPU picks a level of the file below this
    machine's best. error may be NULL, here and below; any other pointer that is NULL where it is needed is an argument
@@ -120,6 +136,22 @@ size_t jg_output_count(const jg_model *model, const char *entry);
 const jg_spec *jg_input(const jg_model *model, const char *entry, size_t index);
 const jg_spec *jg_output(const jg_model *model, const char *entry, size_t index);
 
+/* Where an input or output stands, by its name; -1 where there is none of that name. */
+ptrdiff_t jg_input_index(const jg_model *model, const char *entry, const char *name);
+ptrdiff_t jg_output_index(const jg_model *model, const char *entry, const char *name);
+
+/* Puts value at the place of the input called name, among input_count inputs for the entry. */
+jg_status jg_set_input(const jg_model *model, const char *entry, const char *name, jg_tensor value, jg_tensor *inputs,
+                       size_t input_count, jg_error *error);
+
+/* The values for which an entry was made. One that was saved for several is several entries: the first has its name,
+   the others are listed behind it. jg_entry_for gives the name of the one whose values are these: it has all that are
+   given, and of several that have them the one that has no others. NULL where there is none, or several are left. */
+size_t jg_static_count(const jg_model *model, const char *entry);
+const jg_static *jg_static_at(const jg_model *model, const char *entry, size_t index);
+const char *jg_entry_for(const jg_model *model, const char *entry, const jg_static *statics, size_t count,
+                         jg_error *error);
+
 /* Runs an entry. There are as many inputs and outputs as jg_input_count and jg_output_count say. Everything is checked
    before the compiled code is entered. Where the entry writes state, the state changes wholly, and after success only.
    After a failure nothing is left allocated, and outputs with room of their own may hold anything. */
@@ -133,6 +165,13 @@ size_t jg_state_count(const jg_model *model);
 const char *jg_state_key(const jg_model *model, size_t index);
 jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_error *error);
 jg_status jg_state_set(jg_model *model, const char *key, const jg_tensor *value, jg_error *error);
+
+/* Writes the state to a file of safetensors, which replaces what is at path once it is whole; and sets the whole state
+   from such a file, or leaves it as it is: JG_BAD_FILE where the file is damaged, or is of another model's state. The
+   constants of graphs are no state. Python reads and writes the same files: save_state and load_state of a loaded
+   model, jg.load_state. */
+jg_status jg_state_save(jg_model *model, const char *path, jg_error *error);
+jg_status jg_state_load(jg_model *model, const char *path, jg_error *error);
 
 /* Frees data that the library allocated, where on says, and sets it to NULL. */
 void jg_tensor_free(jg_tensor *tensor);

@@ -11,6 +11,7 @@
 #include "sizes.c"
 #include "entries.c"
 #include "specs.c"
+#include "structures.c"
 
 static Check *read_checks(Loading *l, const Json *source, size_t *count, const char *where) {
     const Json *list = get(l, source, "checks", A_LIST, where);
@@ -139,4 +140,5 @@ static void read_signature(Loading *l, const Json *source, Entry *entry, const T
     entry->write_count = entry->output_count - entry->shown_count;
     const Json *structure = find(&source->index, "structure");
     if (structure) verify_structure(l, structure, entry->output_count, 0, where);
+    read_arguments(l, source, entry, where);
 }

@@ -183,6 +183,84 @@ const jg_spec *jg_output(const jg_model *model, const char *entry, size_t index)
     return found && index < found->shown_count ? &found->outputs[found->shown[index]].shown : NULL;
 }
 
+ptrdiff_t jg_input_index(const jg_model *model, const char *entry, const char *name) {
+    for (size_t i = 0; name && i < jg_input_count(model, entry); i++)
+        if (strcmp(jg_input(model, entry, i)->name, name) == 0) return (ptrdiff_t)i;
+    return -1;
+}
+
+ptrdiff_t jg_output_index(const jg_model *model, const char *entry, const char *name) {
+    for (size_t i = 0; name && i < jg_output_count(model, entry); i++)
+        if (strcmp(jg_output(model, entry, i)->name, name) == 0) return (ptrdiff_t)i;
+    return -1;
+}
+
+__attribute__((cold))
+jg_status jg_set_input(const jg_model *model, const char *entry, const char *name, jg_tensor value, jg_tensor *inputs,
+                       size_t input_count, jg_error *error) {
+    jg_error unused;
+    error = cleared(error ? error : &unused);
+    const char *missing = !model ? "model" : !name ? "name" : !inputs ? "inputs" : NULL;
+    const Entry *found = entry_named(model, entry);
+    ptrdiff_t index = jg_input_index(model, entry, name);
+    if (missing) no_pointer(error, missing);
+    else if (!found) fail(error, JG_BAD_ARGUMENT, "no entry '%.60s'", entry);
+    else if (input_count != found->input_count) wrong_counts(found, input_count, found->shown_count, error);
+    else if (index < 0) fail(error, JG_BAD_ARGUMENT, "%.40s has no input '%.60s'", found->title, name);
+    else inputs[index] = value;
+    return error->status;
+}
+
+size_t jg_static_count(const jg_model *model, const char *entry) {
+    const Entry *found = entry_named(model, entry);
+    return found ? found->static_count : 0;
+}
+
+const jg_static *jg_static_at(const jg_model *model, const char *entry, size_t index) {
+    return index < jg_static_count(model, entry) ? &entry_named(model, entry)->statics[index] : NULL;
+}
+
+/* Whether an entry was made for these values. */
+__attribute__((cold)) static bool has_statics(const Entry *entry, const jg_static *statics, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const jg_static *own = NULL;
+        for (size_t j = 0; j < entry->static_count && !own; j++)
+            if (strcmp(entry->statics[j].name, statics[i].name) == 0) own = &entry->statics[j];
+        bool same = own && own->kind == statics[i].kind &&
+                    (own->kind == JG_STATIC_NONE || (statics[i].text && strcmp(own->text, statics[i].text) == 0));
+        if (!same) return false;
+    }
+    return true;
+}
+
+__attribute__((cold))
+const char *jg_entry_for(const jg_model *model, const char *entry, const jg_static *statics, size_t count,
+                         jg_error *error) {
+    jg_error unused;
+    error = cleared(error ? error : &unused);
+    const Entry *base = entry_named(model, entry), *chosen = NULL;
+    size_t fitting = 0;
+    const char *missing = !model ? "model" : count && !statics ? "statics" : NULL;
+    for (size_t i = 0; i < count && !missing; i++)
+        if (!statics[i].name) missing = "name";
+    if (missing) no_pointer(error, missing);
+    else if (!base) fail(error, JG_BAD_ARGUMENT, "no entry '%.60s'", entry);
+    if (error->status != JG_OK) return NULL;
+    for (size_t i = 0; i < model->entry_count; i++) {
+        const Entry *each = &model->entries[i];
+        if (each != base && (!each->of || strcmp(each->of, base->name) != 0)) continue;
+        if (!has_statics(each, statics, count)) continue;
+        if (each->static_count == count) return each->name;
+        chosen = each;
+        fitting++;
+    }
+    if (fitting == 1) return chosen->name;
+    if (count == 0) fail(error, JG_BAD_ARGUMENT, "%.40s was saved for several values: name them", base->title);
+    else fail(error, JG_BAD_ARGUMENT, "%.40s was saved for %s with %.60s = %.60s", base->title,
+              fitting ? "several values" : "no values", statics[0].name, statics[0].text ? statics[0].text : "null");
+    return NULL;
+}
+
 size_t jg_state_count(const jg_model *model) { return model ? model->tensor_count : 0; }
 
 const char *jg_state_key(const jg_model *model, size_t index) {

@@ -171,8 +171,8 @@ static const Json *read_manifest(Loading *l, const Index *members) {
     const char *name = format && format->kind == A_TEXT ? format->text : "None";
     if (strcmp(name, "jitgraph") != 0) refuse(l, MANIFEST " names the format %.40s, not 'jitgraph'", name);
     int64_t version = get(l, manifest, "version", AN_INT, MANIFEST)->integer;
-    if (version != 1)
-        refuse(l, "format version %lld is unknown to this loader, which reads 1", (long long)version);
+    if (version != 1 && version != 2)
+        refuse(l, "format version %lld is unknown to this loader, which reads 1 and 2", (long long)version);
     return manifest;
 }
 

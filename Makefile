@@ -59,6 +59,9 @@ $(NIGHT)/files: $(STAMP)  # hostile files
 $(NIGHT)/onnx: $(STAMP)  # every op with every dtype as an ONNX model; the cases of onnx's own backends, and hostile models
 	ONNX_EXPORT_CASES=all HOSTILE_ONNX_MODELS=5000 $(BIN)/python $(SUITE) tests/onnx
 	$(BIN)/python -m tests.onnx.backend_cases --fail wrong,error
+	$(BIN)/python -m tests.onnx.backend_cases --compiled --fail wrong,error
+	@if $(TORCH_PYTHON) -c "import onnxruntime" 2>/dev/null; then $(TORCH_PYTHON) -m tests.onnx.shipped_models $(ONNX_MODELS); \
+	else echo "skipped: models that packages ship, in folders and wheels of ONNX_MODELS; they need ONNX Runtime in TORCH_PYTHON"; fi
 	@$(passed)
 
 $(NIGHT)/models: $(STAMP)  # mixed precision of all models

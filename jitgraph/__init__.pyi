@@ -128,6 +128,7 @@ from jitgraph.tracing.report.explain import explain as explain
 from jitgraph.tracing.script import script as script
 from jitgraph.transforms.custom import custom_jvp as custom_jvp
 from jitgraph.transforms.custom import custom_vjp as custom_vjp
+from jitgraph.transforms.elementwise import elementwise as elementwise
 from jitgraph.transforms.jacobians import hessian as hessian
 from jitgraph.transforms.jacobians import jacfwd as jacfwd
 from jitgraph.transforms.jacobians import jacobian as jacobian

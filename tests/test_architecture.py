@@ -374,6 +374,7 @@ OPS_BY_NAME = {  # how often a file above ops/ compares with names of ops; docs/
     "onnx.exporting.converting": 2,  # tables of the forms that ops have in ONNX
     "eager.saved_operands": 3,  # what PyTorch saves, by its formula for an op
     "passes.decompose": 1,
+    "passes.decompose_complex": 2,  # a complex value is put together of its parts, or taken apart
     "passes.fold": 2,
     "passes.rewriter": 1,
     "passes.simplify": 1,  # a rule names the op at its root, whose family need not be loaded

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph.compiler import compile
+from jitgraph.ir.target import Target
+from jitgraph.runtime import loader
 
 RNG = np.random.default_rng(3)
 A = RNG.normal(size=(3, 4, 6))
@@ -35,7 +39,8 @@ def test_transforms_are_numpys(name: str, kw: dict[str, Any]) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 30, 37, 97, 1000, 1024])  # 37 and 97 are convolutions
+# 37, 97 and 10,007 are convolutions, 221 begins with a product; from 128 on a row is in lanes, 49,152 is in two steps.
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 13, 30, 37, 97, 128, 221, 1000, 1024, 10_007, 49_152])
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_errors_stay_below_u_log_n(n: int, dtype: Any) -> None:
     z = (RNG.normal(size=n) + 1j * RNG.normal(size=n)).astype(dtype)
@@ -52,6 +57,83 @@ def test_errors_stay_below_u_log_n(n: int, dtype: Any) -> None:
         assert actual.dtype == (real if expected is real else z).dtype
         error = np.linalg.norm(actual.numpy() - expected) / np.linalg.norm(expected)
         assert error <= 1.5 * unit, error / unit
+
+
+def expected(z: Any, sign: int) -> Any:
+    """The transforms along axis 0 in the widest floats there are, from angles that are reduced exactly."""
+    n = len(z)
+    products = np.outer(np.arange(n), np.arange(n)) % n
+    angles = products.astype(np.longdouble) * (2 * np.longdouble("3.14159265358979323846264338327950288") / n)
+    cos, sin = np.cos(angles), sign * np.sin(angles)
+    real, imag = z.real.astype(np.longdouble), z.imag.astype(np.longdouble)
+    return cos @ real - sin @ imag, cos @ imag + sin @ real
+
+
+@pytest.mark.parametrize("n", [*range(1, 27), 48, 60, 77, 143, 169, 210, 240, 243, 625])
+def test_every_radix_is_as_accurate(n: int) -> None:
+    z = RNG.normal(size=(n, 3)) + 1j * RNG.normal(size=(n, 3))
+    for sign, name in ((-1, "fft"), (1, "ifft")):
+        real, imag = expected(z, sign)
+        transform = getattr(jg.fft, name)
+        for got in (transform(jg.asarray(z), axis=0, norm=NORMS[name]), transform(jg.asarray(z.T), norm=NORMS[name]).T):
+            error = np.hypot(got.numpy().real - real, got.numpy().imag - imag)
+            scale = np.linalg.norm(np.hypot(real, imag))
+            assert np.linalg.norm(error) <= 1.5 * 2.0**-53 * max(1.0, np.log2(n)) * scale
+
+
+NORMS = {"fft": "backward", "ifft": "forward"}  # neither of which scales
+
+
+@pytest.mark.parametrize("n", [12, 100, 240, 512, 20_480])
+def test_the_bits_depend_on_the_size_alone(n: int) -> None:
+    """Not on the axis, on what is transformed beside it, on threads, on the processor's level or on names of sizes."""
+    rows = 37 if n < 1000 else 3
+    z = (RNG.normal(size=(rows, n)) + 1j * RNG.normal(size=(rows, n))).astype(np.complex64)
+    alone = np.stack([jg.trace(jg.fft.fft)(jg.asarray(row)).numpy() for row in z[:3]])
+    results = [jg.fft.fft(jg.asarray(z)), jg.fft.fft(jg.asarray(z.T.copy()), axis=0).T]
+    results += [jg.trace(lambda x: jg.fft.fft(x), threads=threads)(jg.asarray(z)) for threads in (1, 2, 5)]
+    for level in (name for name in loader.cpu_levels() if Target.named(name).fma):
+        graph = jg.trace(lambda x: jg.fft.fft(x)).lower(jg.asarray(z)).graph
+        pairs = np.stack([z.real, z.imag], axis=-1)
+        (parts,) = compile(graph, Target.named(level)).run([z if graph.inputs[0].shape == z.shape else pairs])
+        results.append(jg.asarray(parts if np.iscomplexobj(parts) else parts[..., 0] + 1j * parts[..., 1]))
+    for got in results:
+        assert got.numpy()[:3].astype(np.complex64).tobytes() == alone.tobytes()
+        assert got.numpy().tobytes() == results[0].numpy().tobytes()
+
+
+@pytest.mark.parametrize("form", ["fft", "rfft", "irfft"])
+def test_a_transform_takes_any_layout_and_number_of_rows(form: str) -> None:
+    transform, reference = getattr(jg.fft, form), getattr(np.fft, form)
+    for shape, axis in LAYOUTS:
+        x = RNG.normal(size=shape) + (0 if form == "rfft" else 1j * RNG.normal(size=shape))
+        for y in (x, np.asfortranarray(x), x[..., ::-1], x[::2]):
+            got, wanted = transform(jg.asarray(y), axis=axis).numpy(), reference(y, axis=axis)
+            np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
+            assert got.shape == wanted.shape
+
+
+LAYOUTS = [((0, 140), 1), ((1, 140), 1), ((3, 0, 24), 2), ((5, 141, 2), 1), ((2, 3, 260), 2), ((17, 20), 0)]
+
+
+def test_a_long_transform_is_compiled_in_a_few_kernels() -> None:
+    """The code does not grow with the size."""
+    lengths = []
+    for n in (2**15, 2**20):
+        lowered = jg.trace(jg.fft.fft).lower(jg.zeros(n, dtype=jg.complex64))
+        lengths.append(len(str(lowered.kernels)))
+    assert lengths[1] < 1.5 * lengths[0]
+
+
+def test_vmap_is_a_batch() -> None:
+    z = jg.asarray(Z.astype(np.complex64))
+    for name in ("fft", "ifft", "rfft", "irfft"):
+        transform = getattr(jg.fft, name)
+        x = z.real if name == "rfft" else z
+        each = jg.vmap(transform)(x).numpy()
+        assert each.tobytes() == transform(x).numpy().tobytes()
+        between = jg.vmap(partial(transform, axis=0), in_axes=1, out_axes=1)(x).numpy()
+        np.testing.assert_array_equal(between, transform(x, axis=0).numpy())
 
 
 @pytest.mark.parametrize("name", ["fft", "rfft", "irfft"])

@@ -46,7 +46,7 @@ from jitgraph.standalone import write_loaders
 from jitgraph.standalone.shared_object import write_shared_object
 from jitgraph.standalone.verification import DIFFERS, RIGHT, verify_file
 from jitgraph.tracing.call.arguments import TensorSpec
-from jitgraph.tracing.report.html import bytes_text
+from jitgraph.tracing.report.quantities import bytes_text
 
 _SPEC: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<dtype>[a-z]+\d*)\[(?P<shape>[^\[\]]*)\]")
 

@@ -36,7 +36,7 @@ from jitgraph.saved.listing import VIEWS, listing
 from jitgraph.saved.reading import SavedModel
 from jitgraph.saved.timing import time_calls
 from jitgraph.tracing.report.cost import cost
-from jitgraph.tracing.report.html import bytes_text
+from jitgraph.tracing.report.quantities import bytes_text
 
 _SHOWN_WEIGHTS: Final = 12
 

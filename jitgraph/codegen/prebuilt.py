@@ -20,6 +20,7 @@ from jitgraph.codegen.dispatch import calls
 from jitgraph.codegen.llvm import machine, scalars
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.codegen.llvm.machine import Unit
+from jitgraph.codegen.lower.schedules.cpu import SQUARE_SIDES
 from jitgraph.dtypes import DTYPES, DType, float32, float64, is_bool, is_float
 from jitgraph.ir.target import Target
 from jitgraph.ops.math_functions.functions import FUNCTIONS
@@ -33,6 +34,9 @@ def functions(target: Target) -> Iterator[tuple[Any, ...]]:
     """What modules for ``target`` may require, as they say it."""
     yield ("runtime",)
     yield ("ranges",)
+    for itemsize, dtype in tile.SQUARES.items():
+        for lanes in sorted({min(side, target.lanes(itemsize)) for side in SQUARE_SIDES} | {target.lanes(itemsize)}):
+            yield "square", dtype, lanes
     for dtype in DTYPES:
         if not is_bool(dtype) and not (is_float(dtype) and dtype.itemsize < 4):  # 16-bit floats are summed in float32
             yield from _of_products(target, dtype)
@@ -43,7 +47,6 @@ def functions(target: Target) -> Iterator[tuple[Any, ...]]:
 
 def _of_products(target: Target, dtype: DType) -> Iterator[tuple[Any, ...]]:
     panels = tile.tile_of(target, dtype)
-    yield "square", dtype
     for rows in {*(few for few in tile.FEW_ROWS if few < panels.rows), panels.rows}:
         for vectors in range(1, panels.vectors + 1):
             yield "tile", dtype, rows, vectors

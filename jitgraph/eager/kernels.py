@@ -22,6 +22,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.ops.rules import open_extent
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, imports, loader, shared
+from jitgraph.runtime.compile_events import WATCHERS, tell
 from jitgraph.runtime.loader.pool import can_start
 
 if TYPE_CHECKING:
@@ -384,6 +385,8 @@ def _profiled(op: Op, make: Callable[[], OpKernel]) -> OpKernel:
     kernel = make()
     if profile is not None:
         profile.compiled_op(op.name, begin, time.perf_counter_ns())
+    if WATCHERS:
+        tell(lambda watcher: watcher.op_compiled(op.name, 1e-9 * begin))
     return kernel
 
 

@@ -400,6 +400,14 @@ def assumed(dim: DimLike) -> int:
     return evaluate(transform(dim, lambda _: ASSUMED_SIZE), {})
 
 
+def quotients(dim: DimLike) -> int:
+    """How deep quotients stand in quotients: 2 for ``(n // 2 + 1) // 2``."""
+    if isinstance(dim, int):
+        return 0
+    atoms = [atom for monomial in dim.terms for atom in monomial if not isinstance(atom, str)]
+    return max((1 + max(quotients(atom.numerator), quotients(atom.denominator)) for atom in atoms), default=0)
+
+
 def names(dim: DimLike) -> frozenset[str]:
     """The names that ``dim`` depends on."""
     return _NO_NAMES if isinstance(dim, int) else dim.names

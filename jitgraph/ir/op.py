@@ -65,7 +65,19 @@ Fusion: TypeAlias = Literal["free", "pointwise", "rows", "contraction", "alone"]
 AtIndex: TypeAlias = Literal[
     "full", "iota", "constant", "random_bits", "gather", "dynamic_slice", "dynamic_update_slice"
 ]
-Nest: TypeAlias = Literal["dot", "conv", "scatter", "cumulative", "sort", "check", "attention", "attention_gradient"]
+Nest: TypeAlias = Literal[
+    "dot",
+    "conv",
+    "scatter",
+    "cumulative",
+    "sort",
+    "check",
+    "attention",
+    "attention_gradient",
+    "dft",
+    "dft_of_real",
+    "dft_to_real",
+]
 MatrixNest: TypeAlias = Literal[
     "cholesky", "elimination", "solve", "inverse", "determinant", "substitution", "order", "qr", "eigh", "svd"
 ]

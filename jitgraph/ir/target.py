@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Final
+from typing import Any, Final
 
 from jitgraph import config
 from jitgraph.errors import CompileError, DeviceError
@@ -108,12 +108,19 @@ class Target:
 
 _WHOLE_IN_ANY_ORDER: Final = frozenset({"attention", "attention_gradient"})
 
+_WHOLE_ON_PROCESSORS: Final = frozenset({"dft", "dft_of_real", "dft_to_real"})
+
+
+def _processor(name: str, **sizes: Any) -> Target:
+    return Target(name, opaque_composites=_WHOLE_ON_PROCESSORS, **sizes)
+
+
 _TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
-        Target("x86-64-v2", vector_bits=128, registers=16, fma=False, l1_bytes=32 << 10, l2_bytes=256 << 10),
-        Target("x86-64-v3", vector_bits=256, registers=16, fma=True, l1_bytes=32 << 10, l2_bytes=256 << 10),
-        Target("x86-64-v4", vector_bits=512, registers=32, fma=True, l1_bytes=32 << 10, l2_bytes=1 << 20),
+        _processor("x86-64-v2", vector_bits=128, registers=16, fma=False, l1_bytes=32 << 10, l2_bytes=256 << 10),
+        _processor("x86-64-v3", vector_bits=256, registers=16, fma=True, l1_bytes=32 << 10, l2_bytes=256 << 10),
+        _processor("x86-64-v4", vector_bits=512, registers=32, fma=True, l1_bytes=32 << 10, l2_bytes=1 << 20),
         *(
             Target(
                 f"sm_{sm}",

@@ -33,9 +33,10 @@ class ModelCall:
         self._types = [model.graph.types.get(name, ValueType("tensor")) for name in self._inputs]
         self.signature = _signature(self._inputs)
         self.dynamic_shapes = _dynamic_shapes(self.signature, self._types, static_sizes)
-        others = any(each.kind != "tensor" or each.dtype in _HOST_ALONE for each in self._types)
+        results = [model.graph.types.get(name, ValueType("tensor")) for name in model.graph.outputs]
+        others = any(each.kind != "tensor" or each.dtype in _HOST_ALONE for each in (*self._types, *results))
         self.is_by_node = others or bool(self._routine.read_by_host & set(self._inputs))
-        """Whether inputs decide about shapes, or are no tensors, so that the model is computed node by node."""
+        """Whether inputs decide about shapes, or they or results are no tensors: the model is computed node by node."""
 
     def __call__(self, tensors: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The output, or a tuple of several; DTypeError, ShapeError and ArgumentError for other arguments."""

@@ -37,6 +37,8 @@ FAMILIES: Final = (
     "training",
     "classical",
     "microsoft",
+    "attention",
+    "microsoft_quantized",
 )
 """The modules of ``jitgraph.onnx.ops``."""
 
@@ -56,7 +58,8 @@ class OperatorDefinition:
     on_host: Callable[..., Any] | None
     raw: bool
     keywords: frozenset[str]
-    """Parameters that are no attributes: ``outputs``, which of them are read, and ``version`` of the operator set."""
+    """Parameters that are no attributes: ``outputs``, which of them are read, ``version`` of the operator set, ``op``,
+    its name, and ``is_shape``, whether shapes are computed of the result."""
     is_computed_on_host: bool
     """Whether the result is a host value where all operands are, and depends on their elements."""
 
@@ -76,7 +79,7 @@ def define(
     """Register a function for the operators ``names`` since a version; Shape and Size read no elements."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        parameters = frozenset(inspect.signature(function).parameters) & {"outputs", "version", "op"}
+        parameters = frozenset(inspect.signature(function).parameters) & {"outputs", "version", "op", "is_shape"}
         is_computed_on_host = reads_elements and (raw or on_host is not None)
         definition = OperatorDefinition(since, function, frozenset(host), on_host, raw, parameters, is_computed_on_host)
         for name in names:

@@ -34,6 +34,11 @@ class NodeStep(NamedTuple):
     location: str
     dead: tuple[str, ...]
 
+    @property
+    def is_choice(self) -> bool:
+        """Whether the results are those of one of its graphs."""
+        return "then_branch" in self.routines
+
 
 class State(NamedTuple):
     """An array of the model by its name, and whether it is trained."""
@@ -125,22 +130,40 @@ class GraphRunner:
             return array
         return scope.resolver.state(scope.path + name, array, False)
 
-    def _note_uses(self, steps: Sequence[NodeStep]) -> None:
-        """Which names host values are computed from, and which come from around."""
-        host: set[str] = set()
+    def _note_uses(self, steps: list[NodeStep]) -> None:
+        """Which names host values are computed from, which come from around, and which steps compute shapes."""
+        self._unnamed = tuple(steps)
+        host = self.host_reads(())
         other = set(self.outputs)
         own = {*self.inputs, *self.graph.initializers, *self.constants}
-        for step in reversed(steps):
-            on_host = step.definition.is_computed_on_host and not step.routines and bool(host & set(step.outputs))
-            for i, name in enumerate(step.inputs):
-                (host if on_host or i in step.definition.host else other).add(name)
+        for step in steps:
+            on_host = _is_on_host(step, host)
+            other |= {name for i, name in enumerate(step.inputs) if not on_host and i not in step.definition.host}
             for inner in _routines_of(step):
-                host |= inner.read_by_host & inner.free
                 other |= inner.free - inner.read_by_host
             own |= set(step.outputs)
         self._host_names = host - other
         self.read_by_host = host
+        for i, step in enumerate(steps):
+            if "is_shape" in step.definition.keywords:
+                attributes = {**step.attributes, "is_shape": bool(host & set(step.outputs))}
+                steps[i] = step._replace(attributes=attributes)
         self.free = (host | other) - own - {""}
+
+    def host_reads(self, results: Sequence[int]) -> set[str]:
+        """The names that host values are computed from, where the outputs ``results`` are such values, too."""
+        host = {self.outputs[i] for i in results}
+        for step in reversed(self._unnamed):
+            on_host = _is_on_host(step, host)
+            host |= {name for i, name in enumerate(step.inputs) if on_host or i in step.definition.host}
+            is_call = step.function is _called
+            through = [i for i, name in enumerate(step.outputs) if name in host] if is_call or step.is_choice else ()
+            for inner in _routines_of(step):
+                read = inner.host_reads(through)
+                host |= read & inner.free
+                if is_call:
+                    host |= {name for name, own in zip(step.inputs, inner.inputs, strict=False) if own in read}
+        return host - {""}
 
     def _with_lives(self, steps: Sequence[NodeStep]) -> tuple[NodeStep, ...]:
         """Steps that say which names nobody reads behind them."""
@@ -165,6 +188,11 @@ class GraphRunner:
         for step in self.steps:
             run(step, scope, states)
         return tuple(scope[name] if name else None for name in self.outputs)
+
+
+def _is_on_host(step: NodeStep, host: set[str]) -> bool:
+    """Whether a step computes on the host, as a result of its is a host value."""
+    return step.definition.is_computed_on_host and not step.routines and bool(host & set(step.outputs))
 
 
 def _routines_of(step: NodeStep) -> list[GraphRunner]:
@@ -207,6 +235,7 @@ def run(step: NodeStep, scope: Values, states: Sequence[Any]) -> None:
     results = result if isinstance(result, tuple) else (result,)
     for name, value in zip(step.outputs, results, strict=False):
         if name:
+            values.hold_nested_sizes(value)
             scope[name] = value
     if len(results) < len(step.outputs):
         for name in step.outputs[len(results) :]:
@@ -226,7 +255,7 @@ def apply(step: NodeStep, operands: list[Any], attributes: Mapping[str, Any]) ->
         and operands
         and all(operand is None or isinstance(operand, np.ndarray) for operand in operands)
     ):
-        return definition.on_host(*operands, **attributes)
+        return np.asarray(definition.on_host(*operands, **attributes))  # NumPy makes scalars of arrays of rank 0
     for i, operand in enumerate(operands):
         if i in definition.host:
             if isinstance(operand, Tensor):

@@ -137,12 +137,31 @@ def sizes(value: Any) -> list[Any]:
     return [each if value.dtype == object else int(each) for each in value.flat]
 
 
-def is_declared(size: Any) -> bool:
-    """Whether a number is symbolic and free in a trace, so that Python may not ask for its value."""
+def is_free(size: Any) -> bool:
+    """Whether a number is symbolic and free in a trace: Python that asks for its value holds it to that."""
     if type(size) is int or getattr(size, "dim", None) is None:
         return False
-    constraints = size.numbers.trace.constraints
-    return constraints.sizes is None or bool(dims.names(size.dim) & constraints.declared)
+    return bool(dims.names(size.numbers.trace.constraints.reduce(size.dim)))
+
+
+_MOST_QUOTIENTS: Final = 3
+
+
+def hold_nested_sizes(value: Any) -> None:
+    """Hold sizes that are quotients of quotients of a free size to their values in this call.
+
+    Such are the sizes of images behind a handful of strided convolutions: loops over them cost a multiple of what loops
+    over numbers cost, to compile and to run.
+    """
+    if not isinstance(value, Tensor) or all(type(size) is int for size in value.shape):
+        return
+    for size in value.shape:
+        dim = getattr(size, "dim", None)
+        if dim is None or dims.quotients(dim) <= _MOST_QUOTIENTS:
+            continue
+        constraints = size.numbers.trace.constraints
+        if constraints.sizes is not None and not dims.names(dim) & constraints.declared:
+            int(size)
 
 
 def one(value: Any) -> Any:

@@ -86,8 +86,10 @@ from jitgraph.ops.complex_functions import complex_sqrt as complex_sqrt
 from jitgraph.ops.complex_functions import complex_square as complex_square
 from jitgraph.ops.complex_functions import complex_tan as complex_tan
 from jitgraph.ops.complex_functions import complex_tanh as complex_tanh
+from jitgraph.ops.complex_parts import as_pairs as as_pairs
 from jitgraph.ops.complex_parts import complex_ as complex_
 from jitgraph.ops.complex_parts import imag as imag
+from jitgraph.ops.complex_parts import of_pairs as of_pairs
 from jitgraph.ops.complex_parts import real as real
 from jitgraph.ops.contraction import dot as dot
 from jitgraph.ops.control import call as call
@@ -134,6 +136,9 @@ from jitgraph.ops.effects import stack_new as stack_new
 from jitgraph.ops.effects import stack_pop as stack_pop
 from jitgraph.ops.effects import stack_push as stack_push
 from jitgraph.ops.effects import token as token
+from jitgraph.ops.fourier import dft as dft
+from jitgraph.ops.fourier import dft_of_real as dft_of_real
+from jitgraph.ops.fourier import dft_to_real as dft_to_real
 from jitgraph.ops.fourier import fft as fft
 from jitgraph.ops.fourier import irfft as irfft
 from jitgraph.ops.fourier import rfft as rfft

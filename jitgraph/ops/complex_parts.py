@@ -19,6 +19,7 @@ import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
+from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
@@ -103,6 +104,50 @@ imag: Op = Op(
     parts=lambda z: z[1],
     samples=of_complex("imag", 1),
     doc="The imaginary part.",
+)
+
+
+def _pairs_type(z: Type) -> TensorType:
+    type = rules.require_tensor("as_pairs", z)
+    rules.require_dtype("as_pairs", type, rules.COMPLEX)
+    return TensorType(dtypes.part_of(type.dtype), (*type.shape, 2))
+
+
+def _of_pairs_type(x: Type) -> TensorType:
+    type = rules.require_tensor("of_pairs", x)
+    rules.require_dtype("of_pairs", type, _OF_PARTS)
+    if not type.shape or type.shape[-1] != 2:
+        raise ShapeError(f"of_pairs takes a last axis of 2 elements, not {type}")
+    return TensorType(dtypes.complex_of(type.dtype), type.shape[:-1])
+
+
+def _pair_samples(dtype: DType) -> Sequence[Sample]:
+    cases = _pairs(dtype)[1:3]
+    stacked = [np.stack([np.asarray(x) for x in sample.inputs], axis=-1) for sample in cases]
+    return [Sample((x,)) for x in stacked]
+
+
+as_pairs: Op = Op(
+    name="as_pairs",
+    kind="other",
+    batch="leading",
+    infer=_pairs_type,
+    evaluate=lambda z: np.stack([z.real, z.imag], axis=-1),
+    vjp=lambda ct, out, z: (of_pairs(ct),),
+    samples=lambda dtype: [
+        Sample((joined(x[..., 0], x[..., 1]),)) for sample in _pair_samples(dtype) for x in sample.inputs
+    ],
+    doc="Complex numbers as their parts along a new last axis, where memory has them.",
+)
+of_pairs: Op = Op(
+    name="of_pairs",
+    kind="other",
+    batch="leading",
+    infer=_of_pairs_type,
+    evaluate=lambda x: joined(x[..., 0], x[..., 1]),
+    vjp=lambda ct, out, x: (as_pairs(ct),),
+    samples=_pair_samples,
+    doc="The complex numbers whose parts stand along the last axis.",
 )
 
 

@@ -39,12 +39,12 @@ def decompose_complex(graph: Graph, target: Target) -> Graph:
         if _is_complex(value.type):
             packed = builder.input(_with_parts(value.type), value.hint)
             with context.using(emitter=builder, constraints=known):
-                split.pairs[value] = _plane(packed, 0), _plane(packed, 1)
+                split.pairs[value] = split.planes(packed)
         else:
             builder.inputs.append(value)
     split.run(graph)
     with context.using(emitter=builder, constraints=known):
-        outputs = [_joined(split.pairs[v]) if v in split.pairs else split.value(v) for v in graph.outputs]
+        outputs = [split.joined(split.pairs[v]) if v in split.pairs else split.value(v) for v in graph.outputs]
     return Graph(tuple(builder.inputs), tuple(builder.nodes), tuple(outputs), graph.constraints, graph.name)
 
 
@@ -80,12 +80,6 @@ def _plane(packed: Value, number: int) -> Value:
     return plane
 
 
-def _joined(pair: Pair) -> Value:
-    rows = [ops.reshape(part, shape=(*part.shape, 1)) for part in pair]
-    packed: Value = ops.concat(*rows, axis=len(pair[0].shape))
-    return packed
-
-
 class _Split:
     """Copies the nodes of a graph or region, the parts of complex values in their places."""
 
@@ -93,7 +87,22 @@ class _Split:
         self.builder = builder
         self.known = known
         self.pairs: dict[Value, Pair] = {}
+        self._packed: dict[Pair, Value] = {}  # what both parts of a value are slices of
         self._replaced: dict[Value, Value] = {}
+
+    def planes(self, packed: Value) -> Pair:
+        """The parts that stand along the last axis of ``packed``."""
+        pair = _plane(packed, 0), _plane(packed, 1)
+        self._packed[pair] = packed
+        return pair
+
+    def joined(self, pair: Pair) -> Value:
+        """The parts along a last axis."""
+        packed = self._packed.get(pair)
+        if packed is None:
+            rows = [ops.reshape(part, shape=(*part.shape, 1)) for part in pair]
+            packed = self._packed[pair] = ops.concat(*rows, axis=len(pair[0].shape))
+        return packed
 
     def value(self, old: Value) -> Value:
         """The value that stands for a real one."""
@@ -118,6 +127,10 @@ class _Split:
             self._copied(node)
         elif structure_of(node) is not None:
             self._control(node)
+        elif node.op is ops.as_pairs:
+            self._replaced[node.output] = self.joined(self.pairs[node.inputs[0]])
+        elif node.op is ops.of_pairs:
+            self.pairs[node.output] = self.planes(self.value(node.inputs[0]))
         elif node.op.parts is not None:
             operands = [self.pairs.get(value, self.value(value)) for value in node.inputs]
             self._made(node, node.op.parts(*operands, **node.attrs))

@@ -112,7 +112,7 @@ def _branch_for(batcher: Batcher, region: Graph, mask: Any, operands: Sequence[L
             ends.extend(each(sample, batcher.size) for sample in outputs)
         return [sample.value for sample in ends]
 
-    return _graph(types, run, region.name), ends
+    return region_of(types, run, region.name), ends
 
 
 def _taken(node: Node, taken: Graph, ends: Sequence[Lane], mask: Any, values: Sequence[Any]) -> Sequence[Any]:
@@ -127,7 +127,7 @@ def _taken(node: Node, taken: Graph, ends: Sequence[Lane], mask: Any, values: Se
             for value, end in zip(taken.outputs, ends, strict=True)
         ]
 
-    return _emit(node, [any_of(mask), mask, *values], {}, [taken, _graph(taken.inputs, left, "none")])
+    return _emit(node, [any_of(mask), mask, *values], {}, [taken, region_of(taken.inputs, left, "none")])
 
 
 def _entering(batcher: Batcher, operands: Sequence[Lane]) -> list[Lane]:
@@ -226,8 +226,8 @@ def _masked(
         return [again, *after]
 
     regions = [
-        _graph(types, lambda going, *_: [any_of(going)], condition.name),
-        _graph(types, turn, body.name),
+        region_of(types, lambda going, *_: [any_of(going)], condition.name),
+        region_of(types, turn, body.name),
     ]
     with batcher.only(None):
         outputs = _emit(node, operands, {"num_carries": len(carried) + 1}, regions)
@@ -289,7 +289,7 @@ def with_regions(batcher: Batcher, node: Node, inputs: Sequence[Lane]) -> list[L
                 value if flag else ops.reduce_sum(value, axes=(0,)) for value, flag in zip(batched, floats, strict=True)
             ]
 
-        regions.append(_graph(types, run, rule.name))
+        regions.append(region_of(types, run, rule.name))
     outputs = _emit(node, [sample.value for sample in inputs], node.attrs, regions)
     return [Lane(value, flag) for value, flag in zip(outputs, _but_tokens(varies, outputs), strict=True)]
 
@@ -315,14 +315,14 @@ def one_by_one(batcher: Batcher, node: Node, inputs: Sequence[Lane]) -> list[Lan
     types = [node.inputs[i].type for i in order]
     attrs = {"num_carries": len(tokens), "num_xs": len(varying), "length": batcher.size, "reverse": False}
     values = [inputs[i].value for i in order]
-    scanned = context.emitter().emit(ops.scan, values, attrs, (_graph(types, body, node.op.name),))
+    scanned = context.emitter().emit(ops.scan, values, attrs, (region_of(types, body, node.op.name),))
     results: list[Any] = [None] * len(node.outputs)
     for index, value in zip((*after, *data_outputs), scanned, strict=True):
         results[index] = Lane(value, index in data_outputs)
     return results
 
 
-def _graph(types: Sequence[Any], function: Any, name: str) -> Graph:
+def region_of(types: Sequence[Any], function: Any, name: str) -> Graph:
     """A closed region of ``function`` for operands of these types (or those of these values)."""
     builder = GraphBuilder()
     builder.constraints = context.constraints()

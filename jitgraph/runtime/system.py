@@ -175,6 +175,15 @@ _LIMITS: Final = {"RLIMIT_AS": (0, "ulimit -v"), "RLIMIT_DATA": (5, "ulimit -d")
 """By name: which number of ``_STATUS`` counts against it, and the command of a shell that shows it."""
 
 
+def resident_bytes() -> int:
+    """The bytes of this process that are in memory; 0 where the system does not tell."""
+    try:
+        with open(_STATUS, encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
 def memory_limits() -> list[MemoryLimit]:
     """The finite limits on the memory of this process; none where the system tells of none, or not what is used."""
     if sys.platform == "win32":

@@ -15,7 +15,7 @@ from jitgraph.saved.reading import SavedModel
 from jitgraph.saved.writing import compiled_for
 from jitgraph.tracing.call.arguments import TensorSpec
 from jitgraph.tracing.report.explain import explain
-from jitgraph.tracing.report.html import bytes_text
+from jitgraph.tracing.report.quantities import bytes_text
 
 PTX_TARGET: Final = "sm_80"
 """The generation of GPUs that PTX is shown for where none is named: the driver compiles it for every later one."""

@@ -13,6 +13,7 @@ from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
 from jitgraph.ir import context
 from jitgraph.location import text_at, user_location
+from jitgraph.tensor import element_numbers
 
 Ends: TypeAlias = "tuple[int, int]"
 LEAST, GREATEST = dtypes.LIMITS[dtypes.int64]
@@ -33,6 +34,8 @@ def ends_of(value: Any) -> Ends | None:
 
 def require_room(value: Any, dtype: DType) -> None:
     """A check that an integer dtype holds an int64 value that stands for a Python int, as a tensor refuses others."""
+    if element_numbers.are_total():
+        return
     least, greatest = dtypes.LIMITS[dtype]
     ends = ends_of(value)
     if ends is not None and least <= ends[0] and ends[1] <= greatest:

@@ -198,3 +198,42 @@ def test_joblib(tmp_path: Path) -> None:
         print("sound")
     """
     assert run(tmp_path, main) == "sound"
+
+
+def _root(x: Any) -> Any:
+    return jg.sqrt(jg.abs(x)) + 1
+
+
+@pytest.mark.parametrize("outer", [jg.trace, jg.script, lambda f: jg.trace(f, dynamic_shapes={"x": {0: "rows"}})])
+@pytest.mark.parametrize("inner", [jg.trace, jg.script])
+def test_a_traced_function_that_has_been_called_is_traced_again(inner: Any, outer: Any) -> None:
+    first = inner(_root)
+    first(jg.ones(3))
+    assert first.restore() is not None
+    first.label = "mine"
+    second = outer(first)
+    assert getattr(second, "label", "mine") == "mine"
+    for size in (3, 4):
+        np.testing.assert_array_equal(second(jg.ones(size)).numpy(), np.full(size, 2, np.float32))
+        np.testing.assert_array_equal(first(jg.ones(size)).numpy(), np.full(size, 2, np.float32))
+    assert second.cache_info().misses <= 2 and len(second.ledger) == second.cache_info().misses
+    assert second.restore().__wrapped__ is second.__wrapped__ and first.restore().__wrapped__ is first.__wrapped__
+
+
+def test_attributes_of_a_callable_object_hide_none_of_a_traced_function() -> None:
+    class Scaled:
+        def __init__(self) -> None:
+            self.factor = 3
+            for name in dir(jg.trace(_root)):
+                if not name.startswith("__"):
+                    setattr(self, name, "the object's own")
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.factor
+
+    traced = jg.trace(Scaled())
+    np.testing.assert_array_equal(traced(jg.ones(2)).numpy(), [3, 3])
+    assert traced.cache_info().misses == 1 and traced.factor == 3
+    assert "mul" in str(traced.lower(jg.ones(2)).graph)
+    traced.cache_clear()
+    np.testing.assert_array_equal(traced(jg.ones(2)).numpy(), [3, 3])

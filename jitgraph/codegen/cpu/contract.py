@@ -16,7 +16,6 @@ from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.builder import LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, end_of_block, index_value, least, multiply, subtract
-from jitgraph.errors import UnsupportedOp
 
 # ----------------------------------------------------------------------
 # Packed contractions: blocks of both factors are packed into panels, and a register tile runs over the panels.
@@ -71,7 +70,8 @@ def plan_of(contract: Contract, env: Environment) -> PackingPlan:
     """Units and blocks from the target's numbers, cut down where extents are known to be small."""
     dtype = contract.acc.dtype
     tile = tile_of(env.target, dtype)
-    m, n, k = (constant_of(index_value(env, extent)) for extent in contract.extents)
+    m, n = (constant_of(index_value(env, extent)) for extent in contract.extents[:2])
+    k = merge_trees.most_steps(contract, env)
     depth = min(contract.block_k, max(k, 1)) if k is not None else contract.block_k
     room = int(env.target.l2_bytes * RIGHT_SHARE) // _up(contract.block_k, tile.lanes)
     waiting = merge_trees.most_waiting(contract, env)
@@ -125,7 +125,8 @@ class _Emission(NamedTuple):
     left: LlvmScalar
     right: LlvmScalar
     sums: LlvmScalar
-    extents: tuple[LlvmScalar, LlvmScalar, LlvmScalar]
+    extents: tuple[LlvmScalar, LlvmScalar]  # of rows and columns
+    steps: tuple[LlvmScalar, LlvmScalar]  # where those of k begin and end
     blocks: LlvmScalar  # of k
     rows: LlvmScalar  # of a block
 
@@ -146,7 +147,7 @@ def emit_units(
     slack = tile.lanes  # what packing and the epilogue's vectors reach past the end
     depth_room = _up(plan.depth, tile.lanes) + 1
 
-    m, n, k = (index_value(env, extent) for extent in contract.extents)
+    m, n = (index_value(env, extent) for extent in contract.extents[:2])
     blocks = merge_trees.block_count(contract, env)
     emission = _Emission(
         contract,
@@ -154,7 +155,8 @@ def emit_units(
         env.private(dtype, tile.rows * depth_room + slack),
         env.private(dtype, plan.columns * depth_room + slack),
         env.private(dtype, (plan.stacked if plan.deep else tile.rows) * plan.columns + slack),
-        (m, n, k),
+        (m, n),
+        merge_trees.steps(contract, env),
         blocks,
         _rows_of_block(env, plan, blocks),
     )
@@ -200,7 +202,7 @@ _Range = tuple[LlvmScalar, LlvmScalar]
 
 def _emit_columns(emission: _Emission, env: Environment, rows: _Range, columns: _Range) -> None:
     """A block of columns: all of its rows, in blocks where sums must wait for the next block of k."""
-    plan, depth = emission.plan, emission.extents[2]
+    plan, (first_step, last_step) = emission.plan, emission.steps
     block_k = emission.contract.block_k
 
     def row_block(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
@@ -208,8 +210,8 @@ def _emit_columns(emission: _Emission, env: Environment, rows: _Range, columns: 
         block = (first, end_of_block(env, first, emission.rows, rows)) if plan.deep else rows
 
         def depth_block(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
-            begin = multiply(env, number, integer(block_k))
-            end = end_of_block(env, begin, integer(block_k), (integer(0), depth))
+            begin = add(env, first_step, multiply(env, number, integer(block_k)))
+            end = end_of_block(env, begin, integer(block_k), (first_step, last_step))
             _emit_depth_block(emission, env, block, columns, _Depths(number, begin, end))
             return []
 
@@ -244,7 +246,7 @@ def _emit_depth_block(emission: _Emission, env: Environment, rows: _Range, colum
             return []
         function = env.function
         epilogue, after = function.label("epilogue"), function.label("after")
-        last = env.ops.cmp("eq", depths.end, emission.extents[2])
+        last = env.ops.cmp("eq", depths.end, emission.steps[1])
         function.branch(last.name, epilogue, after)
         function.start_block(epilogue)
         _emit_epilogue(emission, env, total, tile_rows, columns)
@@ -359,7 +361,8 @@ LEAST_CROSSED: Final = 256
 def emit_contract(contract: Contract, env: Environment) -> None:
     """Emit ``contract``, its epilogue included; its units are shared among threads where it is outermost."""
     if not contract.is_whole:
-        raise UnsupportedOp(f"kernel {env.kernel.name}: a contraction over some of its steps, on a processor")
+        _emit_packed(contract, env)
+        return
     m, n, k = (constant_of(index_value(env, extent)) for extent in contract.extents)
     little = LEAST_CROSSED - 1 if skinny_gemm.crosses(contract, env) else LITTLE_WORK
     if m is not None and n is not None and k is not None and m * n * k <= little:

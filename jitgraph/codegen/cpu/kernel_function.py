@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from jitgraph.codegen.cpu import parallel, pool, vectors
+from jitgraph.codegen.cpu.interleaving import emit_neighbours, neighbours_of
 from jitgraph.codegen.kernels.kernel import (
     CheckStatement,
     Contract,
@@ -316,11 +317,16 @@ def emit_statement(statement: Statement, env: Environment) -> None:
         case Loop():
             if env.outermost and statement.kind in ("parallel", "vector"):
                 parallel.emit_parallel(statement, env)
-            else:
+            elif not _may_transpose(statement) or not _part("transposition").emit_transposition(statement, env):
                 vectors.emit_loop(statement, env)
         case Contract():
             with env.memory.frame():
                 _part("contract").emit_contract(statement, env)
+
+
+def _may_transpose(loop: Loop) -> bool:
+    """Whether it is worth asking ``transposition.py``."""
+    return loop.kind == "serial" and not loop.carries and len(loop.body) == 1 and isinstance(loop.body[0], Loop)
 
 
 def _part(name: str) -> Any:
@@ -388,7 +394,16 @@ def emit_kernel(kernel: Kernel, module: LlvmModule, target: Target) -> tuple[str
     """Emit ``kernel`` into ``module``; gives the name of its function and the bytes of scratch memory that it takes."""
     function = LlvmFunction(module, module.unique(f"k_{kernel.name}"), "i32", attributes="nounwind", inlined=False)
     scratch = Scratch(kernel.name)
-    env = Environment(function, kernel, target, Names(), scratch, emit_statement, outermost=True)
+    neighbours = neighbours_of(kernel)
+
+    def emit(statement: Statement, env: Environment) -> None:
+        group = neighbours.get(id(statement))
+        if group is not None:
+            emit_neighbours(group, statement, env, emit_statement)
+        else:
+            emit_statement(statement, env)
+
+    env = Environment(function, kernel, target, Names(), scratch, emit, outermost=True)
     for name in ("$host", "$call"):
         env.bind(name, LlvmScalar(function.argument("ptr").name, "ptr", int64, 1))
     env.bind("$scratch", LlvmScalar(function.argument("ptr", "noalias").name, "ptr", int64, 1))

@@ -12,7 +12,7 @@ from jitgraph.codegen.kernels.kernel import Combine, Contract
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.builder import LlvmScalar, lanes_of
 from jitgraph.codegen.llvm.environment import Environment, combined, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
+from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
 from jitgraph.dtypes import int64, is_bool, uint8
 
 # ----------------------------------------------------------------------
@@ -192,9 +192,28 @@ class Tree:
 _LONGEST = 2**63 - 1
 
 
+def steps(contract: Contract, env: Environment) -> tuple[LlvmScalar, LlvmScalar]:
+    """Where the steps of ``contract`` begin and end."""
+    begin, extent = index_value(env, contract.begin), contract.extents[2]
+    if contract.span is None:
+        return begin, index_value(env, extent)
+    last = add(env, begin, integer(contract.span))
+    every_part_is_full = isinstance(extent, int) and extent % contract.span == 0
+    return begin, last if every_part_is_full else least(env, last, index_value(env, extent))
+
+
+def most_steps(contract: Contract, env: Environment) -> int | None:
+    """How many steps there are at most, where that is known."""
+    extent = constant_of(index_value(env, contract.extents[2]))
+    if contract.span is None or extent is None:
+        return contract.span if extent is None else extent
+    return min(extent, contract.span)
+
+
 def block_count(contract: Contract, env: Environment) -> LlvmScalar:
     """The number of blocks of k; an empty k has one, whose sums are 0."""
-    depth = index_value(env, contract.extents[2])
+    begin, end = steps(contract, env)
+    depth = subtract(env, end, begin)
     known = constant_of(depth)
     if known is not None:
         return integer(max(1, -(-known // contract.block_k)))
@@ -206,7 +225,7 @@ def most_waiting(contract: Contract, env: Environment) -> int:
 
     Up to three blocks the tree is a chain, for which one place is enough.
     """
-    depth = constant_of(index_value(env, contract.extents[2]))
+    depth = most_steps(contract, env)
     return _waiting(-(-(_LONGEST if depth is None else depth) // contract.block_k))
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.cpu import vectors
 from jitgraph.codegen.cpu.kernel_function import Scratch, emit_load
 from jitgraph.codegen.cpu.tile import square_function
-from jitgraph.codegen.kernels.index import coefficient
-from jitgraph.codegen.kernels.kernel import Body, Kernel, Load, Operand, Param, Statement, Var, bodies_of
+from jitgraph.codegen.kernels.index import Ranges, coefficient, divisions
+from jitgraph.codegen.kernels.kernel import Body, Kernel, Let, Load, Operand, Param, Statement, Var, bodies_of, map_dims
 from jitgraph.codegen.llvm import loops, machine
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, Names, constant_of, integer
 from jitgraph.codegen.llvm.index import add, end_of_block, index_value, least, memory_type, multiply, subtract
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_, int64
+from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike, names
 from jitgraph.ir.target import Target
 
@@ -25,6 +27,7 @@ from jitgraph.ir.target import Target
 # fused in.
 
 _FEW_PLACES: Final = 2  # for which a square of lanes is not worth transposing
+_LEAST_RUN: Final = 4  # places of memory that are worth a loop
 _ROWS_AHEAD: Final = 8  # depths by which rows are fetched before they are packed
 
 
@@ -72,7 +75,7 @@ def pack_here(
     if along_depth:
         _pack_along_depth(operand, axes, env, panels, extent)
     elif panels.width % env.target.lanes(panels.memory.dtype.itemsize) == 0:
-        _pack_rows(operand, axes, env, panels)
+        _pack_rows(operand, axes, env, panels, extent)
     else:
         _pack_gathered(operand, axes, env, panels)
 
@@ -148,30 +151,99 @@ def _pack_singly(operand: Operand, axes: tuple[str, str], env: Environment, pane
     loops.counted(env, *panels.places, 1, [], place)
 
 
-def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
+def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: LlvmScalar) -> None:
     """Depth by depth through all panels, so that memory is read in long runs. No vector crosses two panels."""
     own, k = axes
     width, dtype = panels.width, panels.memory.dtype
     begin, end = panels.places
     size = multiply(env, subtract(env, panels.depths[1], panels.depths[0]), integer(width))
+    lanes = env.target.lanes(dtype.itemsize)
+    runs = _runs(operand, own, lanes, constant_of(extent))
 
     def depth(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         row = multiply(env, subtract(env, at, panels.depths[0]), integer(width))
 
-        def step(here: Environment, carries: list[LlvmScalar]) -> list[LlvmScalar]:
-            base = here.lanes.base if here.lanes is not None else here[own]
-            position = subtract(env, base, begin)
+        def run(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
+            assert runs is not None
+            first = multiply(env, number, integer(runs.length))
+            last = least(env, add(env, first, integer(runs.length)), end)
+            inner = env.at({k: at, runs.run: number})
+            ahead = {runs.run: number, k: add(env, at, integer(_ROWS_AHEAD))}
+
+            def vector(position: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
+                place = subtract(env, position, first)
+                here = inner.across(runs.place, place, runs.lanes)
+                _fetch_ahead(runs.operand.body, here, runs.place, {**ahead, runs.place: place})
+                store_vector(here, panels.memory, start_of(position), value_of(runs.operand, here, dtype))
+                return []
+
+            loops.counted(env, env.ops.max(first, begin), last, runs.lanes, [], vector)
+            return []
+
+        def start_of(position: LlvmScalar) -> LlvmScalar:
+            """Where the panels have a place of this depth."""
+            position = subtract(env, position, begin)
             number = _quotient(env, position, width)
             inside = subtract(env, position, multiply(env, number, integer(width)))
-            start = add(env, multiply(env, number, size), add(env, row, inside))
+            return add(env, multiply(env, number, size), add(env, row, inside))
+
+        if runs is not None:
+            first, last = (
+                _quotient(env, begin, runs.length),
+                _quotient(env, add(env, end, integer(runs.length - 1)), runs.length),
+            )
+            loops.counted(env, first, last, 1, [], run)
+            return []
+
+        def step(here: Environment, carries: list[LlvmScalar]) -> list[LlvmScalar]:
+            base = here.lanes.base if here.lanes is not None else here[own]
             _fetch_ahead(operand.body, here, own, {own: base, k: add(env, at, integer(_ROWS_AHEAD))})
-            store_vector(here, panels.memory, start, value_of(operand, here, dtype))
+            store_vector(here, panels.memory, start_of(base), value_of(operand, here, dtype))
             return carries
 
-        vectors.in_lanes(own, operand.body, env.at({k: at}), begin, end, env.target.lanes(dtype.itemsize), [], step)
+        vectors.in_lanes(own, operand.body, env.at({k: at}), begin, end, lanes, [], step)
         return []
 
     loops.counted(env, *panels.depths, 1, [], depth)
+
+
+class _Runs(NamedTuple):
+    """An operand whose places lie in runs of ``length``: place ``run * length + place``, in these two axes.
+
+    It is read in vectors of ``lanes``, none of which crosses two runs.
+    """
+
+    operand: Operand
+    length: int
+    lanes: int
+    run: str
+    place: str
+
+
+def _runs(operand: Operand, own: str, lanes: int, extent: int | None) -> _Runs | None:
+    """The operand by runs of memory, where that is how all its loads lie, in vectors of ``lanes`` or fewer."""
+    if any(not isinstance(statement, Load | Let) for statement in operand.body):
+        return None
+    loads = [load for load in operand.body if isinstance(load, Load) and own in names(load.index)]
+    lengths = {division.denominator for load in loads for division in divisions(load.index, own)}
+    if len(lengths) != 1:
+        return None
+    (length,) = lengths
+    if not isinstance(length, int) or length < _LEAST_RUN or extent is None:
+        return None
+    lanes = math.gcd(length, lanes, extent)
+    run, place = f"{own}.run", f"{own}.place"
+    ranges = Ranges()
+    ranges.declare(place, length)
+
+    def by_run(index: DimLike) -> DimLike:
+        return ranges.simplify(dims.substitute(index, {own: length * Dim.name(run) + Dim.name(place)}))
+
+    body = tuple(map_dims(statement, by_run) for statement in operand.body)
+    for statement in body:
+        if isinstance(statement, Load) and coefficient(statement.index, place) not in (0, 1):
+            return None
+    return _Runs(Operand(body, operand.value), length, lanes, run, place)
 
 
 def _fetch_ahead(body: Body, env: Environment, own: str, point: dict[str, LlvmScalar]) -> None:
@@ -228,7 +300,7 @@ def _pack_along_depth(
     own, k = axes
     width, dtype = panels.width, panels.memory.dtype
     lanes = env.target.lanes(dtype.itemsize)
-    transpose = square_function(env, dtype)
+    transpose = square_function(env, dtype, lanes)
     square = env.private(dtype, lanes * lanes)
     zero = env.ops.splat(env.ops.const(0, dtype), lanes)
 

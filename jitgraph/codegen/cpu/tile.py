@@ -15,7 +15,7 @@ from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar, LlvmValue
 from jitgraph.codegen.llvm.environment import Environment
 from jitgraph.codegen.llvm.scalars import LlvmScalarOps
-from jitgraph.dtypes import SHORT_NAMES, DType
+from jitgraph.dtypes import SHORT_NAMES, DType, float32, float64, uint8, uint16
 from jitgraph.ir.target import Target
 
 AHEAD: Final = 16
@@ -23,6 +23,9 @@ AHEAD: Final = 16
 
 PART_BYTES: Final = 16
 """Parts of registers within which the processor shuffles at once."""
+
+SQUARES: Final = {1: uint8, 2: uint16, 4: float32, 8: float64}
+"""The dtype whose square transposes elements of so many bytes."""
 
 FEW_ROWS: Final = (4, 8)  # rows of the smaller tiles, for products of few rows and the last rows of others
 _MANY_TILES: Final = 8  # from so many tiles on, one that is not full does not count
@@ -81,14 +84,16 @@ def tile_function(env: Environment, dtype: DType, tile: Tile) -> str:
     return env.function.named(name)
 
 
-def square_function(env: Environment, dtype: DType) -> str:
+def square_function(env: Environment, dtype: DType, lanes: int) -> str:
     """The operand for ``void f(ptr square, i64 stride, ptr to, i64 width)``, declared in the module.
 
-    It writes the columns of a square of lanes by lanes, its rows ``stride`` elements apart, to rows ``width`` apart.
+    It writes the columns of a square of ``lanes`` by ``lanes``, its rows ``stride`` elements apart, to rows ``width``
+    apart. Elements of one size share it.
     """
-    name = f"jg_square_{SHORT_NAMES[dtype]}"
+    dtype = SQUARES[dtype.itemsize]
+    name = _square_name(dtype, lanes)
     env.module.declare(f"declare hidden void @{name}(ptr, i64, ptr, i64) nounwind\n")
-    env.module.require("square", dtype)
+    env.module.require("square", dtype, lanes)
     return env.function.named(name)
 
 
@@ -100,11 +105,15 @@ def tile_module(target: Target, dtype: DType, rows: int, vectors: int) -> LlvmMo
     return module
 
 
-def square_module(target: Target, dtype: DType) -> LlvmModule:
+def square_module(target: Target, dtype: DType, lanes: int) -> LlvmModule:
     """A module that defines a transposed square."""
     module = LlvmModule(machine.TRIPLE)
-    _emit_square(module, target.lanes(dtype.itemsize), dtype)
+    _emit_square(module, lanes, dtype)
     return module
+
+
+def _square_name(dtype: DType, lanes: int) -> str:
+    return f"jg_square_{SHORT_NAMES[dtype]}_{lanes}"
 
 
 def _emit_tile(module: LlvmModule, panels: Tile, tile: Tile, dtype: DType) -> None:
@@ -172,31 +181,49 @@ def _fetch(ops: LlvmScalarOps, address: str, *, write: bool = False) -> None:
 
 
 def _emit_square(module: LlvmModule, lanes: int, dtype: DType) -> None:
-    function = LlvmFunction(module, f"jg_square_{SHORT_NAMES[dtype]}", "void", linkage="hidden", attributes="nounwind")
+    function = LlvmFunction(module, _square_name(dtype, lanes), "void", linkage="hidden", attributes="nounwind")
     square, stride = function.argument("ptr", "noalias readonly"), function.argument("i64")
     to, width = function.argument("ptr", "noalias"), function.argument("i64")
     ops = LlvmScalarOps(function, dtype)
-    half = lanes // 2
-    halves = []
-    for row in range(lanes):
-        ends = [_address(ops, dtype, square, str(offset)) for offset in (0, half)]
-        halves.append([_load(ops, dtype, end, half) for end in ends])
-        if row < lanes - 1:
-            square = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {square}, {stride}")
-    # Halves of two rows make a register: loading them so spares the first round of exchanges. So ``rows`` are the first
-    # halves of rows j and j + lanes/2, then the second halves.
-    joined = list(range(lanes))
-    rows = [shuffle(ops, halves[row][side], halves[row + half][side], joined) for side in (0, 1) for row in range(half)]
-    block, side = lanes // 4, min(lanes, max(2, PART_BYTES // dtype.itemsize))
-    while block >= side:
-        rows = _swapped(ops, rows, block)
-        block //= 2
-    columns = [transposed(ops, rows[at : at + side]) for at in range(0, lanes, side)]
+    side = min(lanes, max(2, PART_BYTES // dtype.itemsize))
+    if side == lanes:  # a row is one part
+        rows = [_load(ops, dtype, address, lanes) for address in _row_addresses(ops, dtype, square, stride, lanes)]
+        columns = [transposed(ops, rows)]
+    else:
+        rows = _rows_of_halves(ops, dtype, square, stride, lanes)
+        block = lanes // 4
+        while block >= side:
+            rows = _swapped(ops, rows, block)
+            block //= 2
+        columns = [transposed(ops, rows[at : at + side]) for at in range(0, lanes, side)]
     for column in itertools.chain(*columns):
         _store(ops, column, to.name)
         to = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {to}, {width}")
     function.ret()
     function.finish()
+
+
+def _row_addresses(ops: LlvmScalarOps, dtype: DType, square: LlvmValue, stride: LlvmValue, count: int) -> Iterator[str]:
+    for row in range(count):
+        yield square.name
+        if row < count - 1:
+            square = ops.function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {square}, {stride}")
+
+
+def _rows_of_halves(
+    ops: LlvmScalarOps, dtype: DType, square: LlvmValue, stride: LlvmValue, lanes: int
+) -> list[LlvmScalar]:
+    """The first halves of rows j and j + lanes/2 as rows, then the second halves.
+
+    Halves of two rows make a register: loading them so spares the first round of exchanges.
+    """
+    half = lanes // 2
+    halves = []
+    for row in _row_addresses(ops, dtype, square, stride, lanes):
+        ends = [_address(ops, dtype, LlvmValue(row, "ptr"), str(offset)) for offset in (0, half)]
+        halves.append([_load(ops, dtype, end, half) for end in ends])
+    joined = list(range(lanes))
+    return [shuffle(ops, halves[row][side], halves[row + half][side], joined) for side in (0, 1) for row in range(half)]
 
 
 def _swapped(ops: LlvmScalarOps, rows: list[LlvmScalar], block: int) -> list[LlvmScalar]:

@@ -109,7 +109,7 @@ def work(body: Body, env: Environment, extents: tuple[DimLike, ...] = (), lanes:
                 terms += work(statement.body, env, (*extents, extent), lanes / width)
             case Contract():
                 m, n, k = statement.extents
-                terms.append((lanes / 8.0, (*extents, m, n, k)))
+                terms.append((lanes / 8.0, (*extents, m, n, k if statement.span is None else statement.span)))
                 terms += work(statement.epilogue, env, (*extents, m, n), lanes / 8.0)
             case _:
                 own += 1.0

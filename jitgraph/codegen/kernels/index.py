@@ -6,7 +6,7 @@ Sizes are at least 0, and at least 1 where they are the extent of a loop whose b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd
 from typing import TypeAlias
 
@@ -53,6 +53,17 @@ def coefficient(dim: DimLike, axis: str) -> DimLike | None:
         if len(plain) < len(monomial):
             total = total + (Dim({tuple(plain): factor}) if plain else factor)
     return total
+
+
+def divisions(dim: DimLike, axis: str) -> Iterator[FloorDiv]:
+    """The divisions and remainders in ``dim`` of something that ``axis`` is part of."""
+    if isinstance(dim, int) or axis not in dims.names(dim):
+        return
+    atoms: Iterator[Atom] = (atom for monomial in dim.terms for atom in monomial)
+    for atom in atoms:
+        if not isinstance(atom, str) and axis in dims.names(Dim({(atom,): 1})):
+            yield atom
+            yield from divisions(atom.numerator, axis)
 
 
 class Ranges:

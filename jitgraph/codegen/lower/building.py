@@ -91,6 +91,10 @@ class ScheduleBuilder:
         """The buffer of a constant; equal constants share one."""
         value = node.attrs["value"]
         assert isinstance(value, Constant)
+        return self.constant_of(value)
+
+    def constant_of(self, value: Constant) -> Storage:
+        """The buffer of an array that kernels read; equal ones share one."""
         if value not in self._constants:
             buffer = ScheduleBuffer(f"c{len(self.buffers)}", value.type, "constant", value=value)
             self._constants[value] = self.storage(buffer)
@@ -113,7 +117,9 @@ class ScheduleBuilder:
     def launch(self, recorder: KernelRecorder, name: str) -> None:
         """Append a launch of what ``recorder`` wrote; equal kernels get one name, different ones different names."""
         decisions = self.decisions
-        kernel, buffers = recorder.kernel(name, decisions.tiles, decisions.lane_cuts, fastmath=self.fastmath)
+        kernel, buffers = recorder.kernel(
+            name, decisions.squares, decisions.tiles, decisions.lane_cuts, fastmath=self.fastmath
+        )
         if not kernel.body:
             return
         same = self._kernels.setdefault(name, {})

@@ -1,4 +1,4 @@
-"""dot and conv as contractions: operands and epilogue are whatever their values are at the contraction's indices."""
+"""dot as a contraction: operands and epilogue are whatever their values are at the indices of the contraction."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.kernels.library_sizes import is_large
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.recorder import KernelRecorder, accumulator
-from jitgraph.codegen.lower.schedules.heuristics import ImagesTogether, SplitK
+from jitgraph.codegen.lower.schedules.heuristics import SplitK
 from jitgraph.codegen.lower.statements import ScalarOps
-from jitgraph.codegen.lower.values import Evaluator, Index, at_least, below, both
-from jitgraph.dtypes import DType, bool_, is_float
+from jitgraph.codegen.lower.values import Evaluator, Index
+from jitgraph.dtypes import DType, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node, Value
@@ -54,7 +54,7 @@ def lower_product(builder: ScheduleBuilder, recorder: KernelRecorder, product: P
     library = builder.decisions.library
     if library is not None and product.is_loaded and is_large(library, around, product.extents):
         if not product.is_stored:
-            _in_parts(builder, recorder, product, None)
+            split_product(builder, recorder, product, None)
             return
         span = None
     else:
@@ -70,7 +70,7 @@ def lower_product(builder: ScheduleBuilder, recorder: KernelRecorder, product: P
                 BLOCK_STEPS,
             )
         return
-    _in_parts(builder, recorder, product, span)
+    split_product(builder, recorder, product, span)
 
 
 def span_of(sizes: SplitK | None, around: DimLike, extents: Extents) -> int | None:
@@ -92,7 +92,7 @@ def _parallel(count: int) -> list[LoopKind]:
     return ["parallel"] * count
 
 
-def _in_parts(builder: ScheduleBuilder, recorder: KernelRecorder, product: Product, span: int | None) -> None:
+def split_product(builder: ScheduleBuilder, recorder: KernelRecorder, product: Product, span: int | None) -> None:
     """The sums of each part, or of all steps, and what becomes of them."""
     m, n, k = product.extents
     around = product.around
@@ -110,43 +110,45 @@ def _in_parts(builder: ScheduleBuilder, recorder: KernelRecorder, product: Produ
             0 if span is None else part * span,
             span,
         )
-    ops = ScalarOps(recorder, product.accumulator)
-    floats = is_float(product.accumulator)
     extents = (*around, m, n)
     with recorder.loops(builder.decisions.independent(extents), extents) as index:
 
-        def element(part: DimLike) -> tuple[Var, ...]:
-            return (recorder.load(sums, offset((part, *index), shape), again=True),)
+        def element(part: DimLike) -> Var:
+            return recorder.load(sums, offset((part, *index), shape), again=True)
 
-        if span is None:
-            (total,) = element(0)
-        else:
-            (total,) = recorder.reduce(
-                count,
-                (ops.const(-0.0 if floats else 0),),
-                element,
-                lambda ops, left, right: (ops.add(left[0], right[0]),),
-                1,
-                1 if floats else 0,
-            )
+        total = element(0) if span is None else merged_parts(recorder, count, product.accumulator, element)
         *at, row, column = index
         product.epilogue(at, row, column, total)
 
 
+def merged_parts(recorder: KernelRecorder, count: DimLike, dtype: DType, part: Callable[[DimLike], Var]) -> Var:
+    """The sum of ``part(0)`` to ``part(count - 1)``, by the tree in which blocks of a contraction merge."""
+    floats = is_float(dtype)
+    (total,) = recorder.reduce(
+        count,
+        (ScalarOps(recorder, dtype).const(-0.0 if floats else 0),),
+        lambda number: (part(number),),
+        lambda ops, left, right: (ops.add(left[0], right[0]),),
+        1,
+        1 if floats else 0,
+    )
+    return total
+
+
 # ----------------------------------------------------------------------
-# dot and conv as contractions: operands and epilogue are whatever their values are at the contraction's indices.
+# dot as a contraction: operands and epilogue are whatever their values are at the contraction's indices.
 
 
-def _operand(values: Evaluator, value: Value, index: Index, mask: Var | None = None) -> Var:
+def factor_at(values: Evaluator, value: Value, index: Index, mask: Var | None = None) -> Var:
     """The operand at an index, in the accumulator's dtype; 0 where ``mask`` is false."""
     x = values.at(value, index, mask)
-    if mask is not None and not _is_loaded(values, value):
+    if mask is not None and not is_loaded(values, value):
         ops = ScalarOps(values.recorder, x.dtype)
         x = ops.select(mask, x, ops.const(0))
     return ScalarOps(values.recorder, x.dtype).cast(x, accumulator(x.dtype))
 
 
-def _is_loaded(values: Evaluator, value: Value) -> bool:
+def is_loaded(values: Evaluator, value: Value) -> bool:
     """Whether what a mask leaves out of ``value`` is 0 as it is: of a load, but not of a value that is computed, nor
     of a 0-d one, which is read without a mask."""
     while value not in values.storages:
@@ -157,7 +159,7 @@ def _is_loaded(values: Evaluator, value: Value) -> bool:
     return True
 
 
-def _epilogue(values: Evaluator, node: Node, group: Group, index: Index, acc: Var) -> None:
+def store_results(values: Evaluator, node: Node, group: Group, index: Index, acc: Var) -> None:
     """Round the sum to the op's dtype, compute what the group makes of it, and store that."""
     values.define(node.output, index, ScalarOps(values.recorder, acc.dtype).cast(acc, node.output.dtype))
     results = [values.at(value, index) for value, _ in group.outputs]
@@ -187,108 +189,17 @@ def lower_dot(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     def operand(side: int, at: Index, position: DimLike, shape: tuple[DimLike, ...], k: DimLike) -> Var:
         axes = (*batch[side], *free[side], *contract[side])
         index = dict(zip(axes, (*at, *split(position, shape), *split(k, k_shape)), strict=True))
-        return _operand(values, node.inputs[side], tuple(index[axis] for axis in range(len(index))))
+        return factor_at(values, node.inputs[side], tuple(index[axis] for axis in range(len(index))))
 
     product = Product(
         batch_shape,
         (dims.product(m_shape), dims.product(n_shape), dims.product(k_shape)),
         lambda at, m, k: operand(0, tuple(at), m, m_shape, k),
         lambda at, k, n: operand(1, tuple(at), n, n_shape, k),
-        lambda at, m, n, acc: _epilogue(values, node, group, (*at, *split(m, m_shape), *split(n, n_shape)), acc),
+        lambda at, m, n, acc: store_results(values, node, group, (*at, *split(m, m_shape), *split(n, n_shape)), acc),
         accumulator(left.dtype),
-        is_loaded=all(_is_loaded(values, value) for value in node.inputs),
+        is_loaded=all(is_loaded(values, value) for value in node.inputs),
         is_stored=[value for value, _ in group.outputs] == [node.output],
     )
     lower_product(builder, recorder, product)
     builder.launch(recorder, group.name)
-
-
-def lower_conv(builder: ScheduleBuilder, group: Group, node: Node) -> None:
-    """A convolution and its epilogue as a contraction for each image and group, or for each group.
-
-    m is the channel of the output in its group, n the place in the output, k the channel of the input in its group and
-    the place in the window; the input is read through the index map, and is zero in the padding and between dilated
-    elements. Images of few places are one contraction, whose n is the place in all of them, so that the weight is
-    packed once; k, and with it the order of every sum, is the same.
-    """
-    if is_empty(node.output.tensor):
-        return
-    x, w = node.inputs
-    groups: Any = node.attrs["groups"]
-    images, channels, *place_shape = node.output.shape
-    window = w.shape[1:]
-    recorder = KernelRecorder()
-    values = builder.evaluator(recorder, group)
-    split = recorder.ranges.split
-    of_group = channels // groups
-    together = _images_together(node, builder.decisions.images)
-    around = (*(() if together else (images,)), *(() if together and groups == 1 else (groups,)))
-    columns = (images, *place_shape) if together else tuple(place_shape)
-
-    def group_of(at: Sequence[DimLike]) -> DimLike:
-        return at[-1] if around else 0
-
-    def place_of(at: Sequence[DimLike], n: DimLike) -> tuple[DimLike, Index]:
-        image, *position = (*(() if together else at[:1]), *split(n, columns))
-        return image, tuple(position)
-
-    def weight(at: Sequence[DimLike], m: DimLike, k: DimLike) -> Var:
-        return _operand(values, w, (group_of(at) * of_group + m, *split(k, window)))
-
-    def pixel(at: Sequence[DimLike], k: DimLike, n: DimLike) -> Var:
-        image, position = place_of(at, n)
-        channel, *taps = split(k, window)
-        source, inside = _source(recorder, node, position, taps)
-        return _operand(values, x, (image, group_of(at) * window[0] + channel, *source), inside)
-
-    def epilogue(at: Sequence[DimLike], m: DimLike, n: DimLike, acc: Var) -> None:
-        image, position = place_of(at, n)
-        _epilogue(values, node, group, (image, group_of(at) * of_group + m, *position), acc)
-
-    extents = (of_group, dims.product(columns), dims.product(window))
-    product = Product(around, extents, weight, pixel, epilogue, accumulator(x.dtype))
-    lower_product(builder, recorder, product)
-    builder.launch(recorder, group.name)
-
-
-def _images_together(node: Node, sizes: ImagesTogether | None) -> bool:
-    """Whether images are columns of one contraction: few places and a weight that is worth packing once. Where the
-    input is dilated, lanes over places of several images are slower to read than the weight is to pack."""
-    images, channels, *place_shape = node.output.shape
-    attrs: dict[str, Any] = dict(node.attrs)
-    if sizes is None or images == 1 or any(spread != 1 for spread in attrs["lhs_dilation"]):
-        return False
-    pixels, of_group = dims.product(place_shape), channels // attrs["groups"]
-    steps = dims.product(node.inputs[1].shape[1:])
-    if not isinstance(pixels, int) or not isinstance(of_group, int) or node.output.dtype.itemsize < sizes.least_bytes:
-        return False
-    many = not isinstance(steps, int) or steps >= sizes.least_steps
-    return pixels <= sizes.most_places and of_group >= sizes.least_channels and many
-
-
-def _source(recorder: KernelRecorder, node: Node, pixel: Index, taps: list[DimLike]) -> tuple[Index, Var | None]:
-    """Where in the input a tap of the window lies for a place in the output, and the mask where that is an element."""
-    attrs: dict[str, Any] = dict(node.attrs)
-    inside: Var | None = None
-    source: list[DimLike] = []
-    sides = zip(
-        pixel,
-        taps,
-        node.inputs[0].shape[2:],
-        attrs["strides"],
-        attrs["padding"],
-        attrs["lhs_dilation"],
-        attrs["rhs_dilation"],
-        strict=True,
-    )
-    for at, tap, extent, stride, (low, _), spread, dilation in sides:
-        position = at * stride + tap * dilation - low
-        inside = both(recorder, inside, at_least(recorder, position, 0))
-        if spread > 1:
-            ops = ScalarOps(recorder, bool_)
-            gap = recorder.index_value(position % spread)
-            inside = both(recorder, inside, ops.cmp("eq", gap, recorder.index_value(0)))
-            position = position // spread
-        inside = both(recorder, inside, below(recorder, position, extent))
-        source.append(position)
-    return tuple(source), inside

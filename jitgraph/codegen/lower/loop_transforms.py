@@ -9,7 +9,7 @@ from itertools import count
 from typing import Final
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.index import Ranges, coefficient
+from jitgraph.codegen.kernels.index import Ranges, coefficient, divisions
 from jitgraph.codegen.kernels.kernel import (
     Body,
     Carry,
@@ -27,11 +27,11 @@ from jitgraph.codegen.kernels.kernel import (
     map_dims,
     statements_of,
 )
-from jitgraph.codegen.lower.schedules.heuristics import IndexSetSplitting, SharedTiles, TransposedTiles
+from jitgraph.codegen.lower.schedules.heuristics import IndexSetSplitting, SharedTiles
 from jitgraph.codegen.lower.statements import constant_of
 from jitgraph.dtypes import DType, bool_
 from jitgraph.ir import dims
-from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv
+from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.records import dataclass
 
 # ----------------------------------------------------------------------
@@ -307,8 +307,8 @@ class _Cutting:
     def _digit(self, loop: Loop, begin: int, count: int) -> int | None:
         """The greatest run of lanes in which nothing is divided; None where there is none, or nothing is divided."""
         indices = {dim for statement in statements_of(loop.body) for dim in dims_of(statement)}
-        divided = [dim for dim in indices if any(True for _ in _divisions(dim, loop.axis))]
-        divisors = {atom.denominator for dim in divided for atom in _divisions(dim, loop.axis)}
+        divided = [dim for dim in indices if any(True for _ in divisions(dim, loop.axis))]
+        divisors = {atom.denominator for dim in divided for atom in divisions(dim, loop.axis)}
         digits = {n for n in divisors if isinstance(n, int) and self._cuts.least <= n < count and count % n == 0}
         for digit in sorted(digits, reverse=True):
             lane, turns = self._new_axis(), self._new_axis()
@@ -316,7 +316,7 @@ class _Cutting:
             self._ranges.declare(turns, count // digit)
             index = begin + digit * Dim.name(turns) + Dim.name(lane)
             parts = [self._ranges.simplify(dims.substitute(dim, {loop.axis: index})) for dim in divided]
-            if not any(True for part in parts for _ in _divisions(part, lane)):
+            if not any(True for part in parts for _ in divisions(part, lane)):
                 return digit
         return None
 
@@ -345,25 +345,11 @@ def _conditions(loop: Loop, constants: Mapping[str, int]) -> dict[str, tuple[str
     return conditions
 
 
-def _divisions(dim: DimLike, axis: str) -> Iterator[FloorDiv]:
-    """The divisions and remainders in ``dim`` of something that ``axis`` is part of."""
-    if isinstance(dim, int) or axis not in dims.names(dim):
-        return
-    atoms: Iterator[Atom] = (atom for monomial in dim.terms for atom in monomial)
-    for atom in atoms:
-        if not isinstance(atom, str) and axis in dims.names(Dim({(atom,): 1})):
-            yield atom
-            yield from _divisions(atom.numerator, axis)
-
-
 # ----------------------------------------------------------------------
-# Loop nests after they are written: axes that memory sees as one become one, and transposed reads go in tiles.
+# Loop nests after they are written: axes that memory sees as one become one.
 #
 # Two nested loops of independent iterations over ``a`` (outer) and ``b`` of extent ``n`` are one loop over
 # ``c = a*n + b`` where every index inside says so: with ``a = 0, b = c`` put in, it still has the value it had.
-#
-# Where the vector axis strides through a buffer whose elements lie side by side along another axis, the vector axis is
-# cut into blocks and the other axis runs inside them.
 
 
 def _is_free(loop: Loop) -> bool:
@@ -410,45 +396,6 @@ def _all_dims(body: Body) -> Iterator[DimLike]:
         yield from dims_of(statement)
 
 
-def tile_transposed(body: Body, tiles: TransposedTiles, new_axis: Callable[[], str]) -> Body:
-    """``body`` with the nests that read a buffer across the vector axis in tiles."""
-    return tuple(_tiled(statement, tiles, new_axis) if isinstance(statement, Loop) else statement for statement in body)
-
-
-def _tiled(loop: Loop, tiles: TransposedTiles, new_axis: Callable[[], str]) -> Loop:
-    chain = [loop]
-    while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], Loop) and _is_free(inner):
-        chain.append(inner)
-    *outer, last = chain
-    if last.kind != "vector" or not last.is_whole or not isinstance(last.extent, int):
-        return loop
-    if last.extent < tiles.least_extent:
-        return loop
-    across = _axis_across(last, outer, tiles.least_extent)
-    block = next((size for size in tiles.blocks if last.extent % size == 0), None)
-    if across is None or block is None:
-        return loop
-    of_block, inside = new_axis(), new_axis()
-    changed: dict[str, DimLike] = {last.axis: block * Dim.name(of_block) + Dim.name(inside)}
-    statements = tuple(map_dims(statement, lambda dim: dims.substitute(dim, changed)) for statement in last.body)
-    tiled = Loop(inside, block, "vector", statements)
-    for level in [across, *(level for level in reversed(outer) if level is not across)]:
-        tiled = Loop(level.axis, level.extent, "parallel", (tiled,))
-    return Loop(of_block, last.extent // block, "parallel", (tiled,))
-
-
-def _axis_across(last: Loop, outer: list[Loop], least: int) -> Loop | None:
-    """The loop of ``least`` iterations or more along which a buffer is dense that the vector loop strides through."""
-    for statement in last.body:
-        if not isinstance(statement, Load) or coefficient(statement.index, last.axis) in (None, 0, 1):
-            continue
-        for level in outer:
-            extent = level.extent
-            if coefficient(statement.index, level.axis) == 1 and isinstance(extent, int) and extent >= least:
-                return level
-    return None
-
-
 # ----------------------------------------------------------------------
 # Transposed reads through memory that threads share: each tile is read along memory, and written along memory.
 #
@@ -459,7 +406,7 @@ def _axis_across(last: Loop, outer: list[Loop], least: int) -> Loop | None:
 
 
 @dataclass(frozen=True)
-class _Transposed:
+class TransposedNest:
     """A nest to be tiled: its loops, what stands before the innermost one and in it, and the axes of the tile."""
 
     levels: tuple[Loop, ...]
@@ -474,13 +421,15 @@ def tile_shared(body: Body, tiles: SharedTiles, new_axis: Callable[[], str], new
     numbers = count()
     result: list[Statement] = []
     for statement in body:
-        match = _transposed(statement, tiles) if isinstance(statement, Loop) else None
+        match = transposed_nest(statement, tiles.side, tiles.most) if isinstance(statement, Loop) else None
         writer = _TiledNest(tiles.side, new_axis, new_var, numbers)
         result.append(statement if match is None else writer.nest(match))
     return tuple(result)
 
 
-def _transposed(loop: Loop, tiles: SharedTiles) -> _Transposed | None:
+def transposed_nest(loop: Loop, least: int, most: int) -> TransposedNest | None:
+    """``loop`` as a nest with up to ``most`` reads across its innermost axis, along another one, both of ``least``
+    elements or more; None for any other."""
     if not _is_free(loop):
         return None
     levels, before = [loop], []
@@ -495,7 +444,7 @@ def _transposed(loop: Loop, tiles: SharedTiles) -> _Transposed | None:
     *outer, last = levels
     body = (*before, *last.body)
     plain = all(isinstance(statement, Let | IndexValue | Load | Store) for statement in body)
-    if last.kind != "vector" or not plain or not _is_long(last, tiles):
+    if last.kind != "vector" or not plain or not _is_long(last, least):
         return None
     stored = {statement.buffer for statement in body if isinstance(statement, Store)}
     for across in outer:
@@ -509,13 +458,13 @@ def _transposed(loop: Loop, tiles: SharedTiles) -> _Transposed | None:
             and coefficient(statement.index, across.axis) == 1
             and coefficient(statement.index, last.axis) not in (None, 0, 1)
         )
-        if reads and len(reads) <= tiles.most and _is_long(across, tiles):
-            return _Transposed(tuple(levels), body, across, last, reads)
+        if reads and len(reads) <= most and _is_long(across, least):
+            return TransposedNest(tuple(levels), body, across, last, reads)
     return None
 
 
-def _is_long(loop: Loop, tiles: SharedTiles) -> bool:
-    return isinstance(loop.extent, int) and loop.extent >= tiles.side
+def _is_long(loop: Loop, least: int) -> bool:
+    return isinstance(loop.extent, int) and loop.extent >= least
 
 
 class _TiledNest:
@@ -524,7 +473,7 @@ class _TiledNest:
     ) -> None:
         self.side, self.new_axis, self.new_var, self.numbers = side, new_axis, new_var, numbers
 
-    def nest(self, match: _Transposed) -> Loop:
+    def nest(self, match: TransposedNest) -> Loop:
         """The nest over tiles."""
         side, across, last = self.side, match.across, match.last
         tile_across, tile_last = self.new_axis(), self.new_axis()
@@ -554,7 +503,9 @@ class _TiledNest:
         assert isinstance(nest, Loop)
         return nest
 
-    def _loading(self, match: _Transposed, locals_: list[Local], coords: dict[str, DimLike], position: DimLike) -> Body:
+    def _loading(
+        self, match: TransposedNest, locals_: list[Local], coords: dict[str, DimLike], position: DimLike
+    ) -> Body:
         statements, mask = self._inside(match, coords)
         offset = (self.side + 1) * (position // self.side) + position % self.side
         for read, local in zip(match.reads, locals_, strict=True):
@@ -563,7 +514,9 @@ class _TiledNest:
             statements.append(Store(local.buffer, offset, var))
         return tuple(statements)
 
-    def _storing(self, match: _Transposed, locals_: list[Local], coords: dict[str, DimLike], position: DimLike) -> Body:
+    def _storing(
+        self, match: TransposedNest, locals_: list[Local], coords: dict[str, DimLike], position: DimLike
+    ) -> Body:
         statements, mask = self._inside(match, coords)
         offset = (self.side + 1) * (position % self.side) + position // self.side
         tile_of = dict(zip(match.reads, locals_, strict=True))
@@ -579,7 +532,7 @@ class _TiledNest:
             statements.append(moved)
         return tuple(statements)
 
-    def _inside(self, match: _Transposed, coords: dict[str, DimLike]) -> tuple[list[Statement], Var | None]:
+    def _inside(self, match: TransposedNest, coords: dict[str, DimLike]) -> tuple[list[Statement], Var | None]:
         """The mask of what lies inside of both axes, and its statements; None where tiles fit."""
         statements: list[Statement] = []
         mask: Var | None = None

@@ -31,9 +31,14 @@ from jitgraph.codegen.kernels.kernel import (
     sizes_of,
     statements_of,
 )
-from jitgraph.codegen.lower.loop_transforms import cut_lanes, merge_loops, tile_shared, tile_transposed
-from jitgraph.codegen.lower.schedules.heuristics import IndexSetSplitting, SharedTiles, TransposedTiles
+from jitgraph.codegen.lower.loop_transforms import cut_lanes, merge_loops, tile_shared
+from jitgraph.codegen.lower.schedules.heuristics import (
+    IndexSetSplitting,
+    SharedTiles,
+    TransposedSquares,
+)
 from jitgraph.codegen.lower.statements import OpenBlock, ScalarOps, StatementRecorder
+from jitgraph.codegen.lower.transposition import transpose_in_squares
 from jitgraph.dtypes import DType, float32
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
@@ -52,10 +57,19 @@ class KernelRecorder(StatementRecorder):
 
     @contextmanager
     def loop(
-        self, kind: LoopKind, extent: DimLike, *, begin: DimLike = 0, span: int | None = None
+        self,
+        kind: LoopKind,
+        extent: DimLike,
+        *,
+        begin: DimLike = 0,
+        span: int | None = None,
+        always: bool = False,
     ) -> Iterator[DimLike]:
-        """A parallel, vector or serial loop without carries; gives the axis. An extent of 1 needs no loop."""
-        if extent == 1 and span is None:
+        """A parallel, vector or serial loop without carries; gives the axis.
+
+        An extent of 1 needs no loop, but ``always`` there is one, as what is declared in its body belongs to it.
+        """
+        if extent == 1 and span is None and not always:
             yield 0
             return
         axis, index = self._open(extent, lanes=kind == "vector")
@@ -277,7 +291,8 @@ class KernelRecorder(StatementRecorder):
     def kernel(
         self,
         name: str,
-        tiles: TransposedTiles | SharedTiles | None = None,
+        squares: TransposedSquares | None = None,
+        tiles: SharedTiles | None = None,
         lane_cuts: IndexSetSplitting | None = None,
         *,
         fastmath: bool = False,
@@ -285,10 +300,6 @@ class KernelRecorder(StatementRecorder):
         """The finished kernel, and the schedule's buffers for its parameters in order."""
         assert len(self._blocks) == 1
         body = merge_loops(tuple(self._blocks[0].statements), self.ranges, self._new_axis)
-        if isinstance(tiles, SharedTiles):
-            body = tile_shared(body, tiles, self._new_axis, self.var)
-        elif tiles is not None:
-            body = tile_transposed(body, tiles, self._new_axis)
         params = []
         for position, storage in enumerate(self._storages.values()):
             access = self._access[storage.name]
@@ -296,12 +307,23 @@ class KernelRecorder(StatementRecorder):
             params.append(Param(f"p{position}", storage.type.dtype, storage.size, how))
         sizes = sorted(sizes_of(body) | {name for param in params for name in dims.names(param.size)})
         kernel = Kernel(name, tuple(params), body, tuple(sizes), (), fastmath)
+        if squares is not None:
+            body = transpose_in_squares(body, squares, self.ranges, self._new_axis, self.var)
+            kernel = _unless_aliases_are_lost(kernel, body)
+        if tiles is not None:
+            kernel = replace(kernel, body=tile_shared(kernel.body, tiles, self._new_axis, self.var))
         if lane_cuts is not None:
-            pieces = cut_lanes(body, lane_cuts, self.ranges, self._new_axis, self.var)
-            cut = kernel if pieces is body else replace(kernel, body=pieces)
-            if cut is not kernel and aliasing_pairs(kernel) <= aliasing_pairs(cut):  # what works in place still does
-                kernel = cut
+            pieces = cut_lanes(kernel.body, lane_cuts, self.ranges, self._new_axis, self.var)
+            kernel = _unless_aliases_are_lost(kernel, pieces)
         return kernel, tuple(self._storages)
+
+
+def _unless_aliases_are_lost(kernel: Kernel, body: Body) -> Kernel:
+    """``kernel`` with ``body`` instead of its own; as it is, where it would work in place in fewer of its buffers."""
+    if body is kernel.body:
+        return kernel
+    changed = replace(kernel, body=body)
+    return changed if aliasing_pairs(kernel) <= aliasing_pairs(changed) else kernel
 
 
 # ----------------------------------------------------------------------

@@ -44,7 +44,7 @@ class OnnxModule(Module):
             paths.append(path)
         self._paths = tuple(paths)
         if not self._run.is_by_node:
-            self.traced = trace(_calling(self), dynamic_shapes=self._run.dynamic_shapes)
+            self.traced = trace(_calling(self), dynamic_shapes=self._run.dynamic_shapes).with_hints()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The outputs of the model, node by node."""

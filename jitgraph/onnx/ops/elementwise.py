@@ -219,14 +219,14 @@ for _name, _function in {"Softmax": F.softmax, "LogSoftmax": F.log_softmax, "Har
 # Other dtypes.
 
 
-def cast_to(value: Any, dtype: np.dtype[Any], saturate: int = 1, round_mode: str = "up") -> Any:
+def cast_to(value: Any, dtype: np.dtype[Any], saturate: int = 1, round_mode: str = "up", is_shape: bool = False) -> Any:
     """A value in another dtype; dtypes that tensors lack are computed on the host."""
     own = values.dtype_of(value)
     if values.is_text(value) or dtype.kind == "O" or own in values.STORED or dtype in values.STORED:
         return _cast_on_host(values.host(value, "a cast to a dtype that tensors lack"), dtype, saturate, round_mode)
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "O":
-            return value if dtype.kind in "iu" else _sizes_as(value, dtype)
+            return value if dtype.kind in "iu" else _sizes_as(value, dtype, is_shape)
         if dtype.kind in "iu" and (value.dtype.kind == "f" or value.dtype.name == "bfloat16"):
             return _whole(value, np.iinfo(dtype)).astype(dtype)
         with np.errstate(all="ignore"):
@@ -241,9 +241,9 @@ def _whole(value: Any, limits: Any) -> Any:
     return np.array(own, object).reshape(value.shape)
 
 
-def _sizes_as(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Symbolic sizes as floats: those that are declared as a tensor, others by the values that they have in a call."""
-    if any(values.is_declared(size) for size in value.flat):
+def _sizes_as(value: Any, dtype: np.dtype[Any], is_shape: bool) -> Any:
+    """Symbolic sizes as floats: a tensor, so that they stay free; their values where shapes are computed of them."""
+    if not is_shape and any(values.is_free(size) for size in value.flat):
         return fn.astype(values.tensor(value), dtype)
     return np.array([float(size) for size in value.flat], np.float64).reshape(value.shape).astype(dtype)
 
@@ -317,9 +317,9 @@ def _exponents(wide: Any, dtype: np.dtype[Any], saturate: int, round_mode: str) 
 
 
 @define("Cast", raw=True)
-def cast(x: Any, to: Any, saturate: int = 1, round_mode: str = "up") -> Any:
+def cast(x: Any, to: Any, saturate: int = 1, round_mode: str = "up", is_shape: bool = False) -> Any:
     number = values.dtype_of_number(to) if isinstance(to, int) else values.dtype_of_number(_NAMES[to.upper()])
-    return cast_to(x, number, saturate, round_mode)
+    return cast_to(x, number, saturate, round_mode, is_shape)
 
 
 _NAMES = {
@@ -352,6 +352,8 @@ def bit_cast(x: Any, to: int) -> Any:
     own = values.dtype_of(x)
     if own.itemsize != dtype.itemsize or "O" in (own.kind, dtype.kind):
         raise UnsupportedOp(f"BitCast of {own} to {dtype}")
+    if own.kind == "b" and isinstance(x, Tensor):
+        x, own = fn.astype(x, np.uint8), np.dtype(np.uint8)
     if isinstance(x, Tensor) and dtype not in values.STORED and not {own.kind, dtype.kind} & {"b", "c"}:
         return wrap(ops.bitcast(x.value, dtype=dtypes.canonical(dtype)))
     array = values.host(x, "a cast of bits")

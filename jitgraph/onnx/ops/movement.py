@@ -23,6 +23,24 @@ def _bound(number: Any, size: Any, low: int, high: int) -> Any:
     return number
 
 
+def _from_the_end(number: Any, size: Any) -> Any:
+    """A bound of a slice that goes backwards as one of the reversed axis, which has a symbolic size."""
+    if type(number) is int and number > _LARGE:
+        return 0
+    if type(number) is int and number < 0:
+        return size if number < -_LARGE else -1 - number
+    return max(size - 1 - number, 0)
+
+
+def _backwards(x: Any, axis: int, start: Any, end: Any, step: int) -> tuple[Any, slice]:
+    """x reversed, and the slice of it that is x[start:end:step] for a negative step along an axis of symbolic size."""
+    size = x.shape[axis]
+    begin = _from_the_end(start, size)
+    if begin is size or (type(begin) is int and begin > 0):
+        begin = size - 1 if begin is size else min(begin, size - 1)  # the first one, where the bound lies before it
+    return fn.flip(x, axis=axis), slice(begin, _from_the_end(end, size), -step)
+
+
 def sliced(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
     """x[start:end:step] along each axis, as ONNX means negative and large numbers."""
     index: list[Any] = [slice(None)] * x.ndim
@@ -31,15 +49,11 @@ def sliced(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
         if not 0 <= own < x.ndim:
             raise UnsupportedOp(f"Slice along axis {axis} of rank {x.ndim}")
         size = x.shape[own]
-        if step < 0:
+        if step < 0 and type(size) is not int:
+            x, index[own] = _backwards(x, own, start, end, step)
+        elif step < 0:
             begin, stop = _bound(start, size, 0, -1), _bound(end, size, -1, 0)
-            if type(size) is not int and type(start) is int and (start == -1 or start > _LARGE):
-                begin = None  # the last one, whatever the size is
-            if type(stop) is int and stop < 0 and (type(size) is int or stop < -_LARGE):
-                stop = None
-            index[own] = slice(begin, stop, step)
-            if type(size) is int and size == 0:
-                index[own] = slice(0, 0)
+            index[own] = slice(begin, None if stop < 0 else stop, step) if size else slice(0, 0)
         else:
             if type(size) is not int:
                 start = 0 if type(start) is int and start < -_LARGE else start
@@ -108,6 +122,16 @@ def _positions(size: int, before: int, after: int, mode: str) -> Any:
     return np.where(places >= size, period - places, places)
 
 
+def _surrounded(x: Any, axis: int, before: Any, after: Any, value: Any) -> Any:
+    """x with as many elements before and behind it as sizes say, which may be symbolic."""
+    fill = fn.astype(fn.asarray(value), x.dtype)
+    parts = [
+        fn.broadcast_to(fill, tuple(count if i == axis else size for i, size in enumerate(x.shape)))
+        for count in (before, after)
+    ]
+    return fn.concat([parts[0], x, parts[1]], axis=axis)
+
+
 def padded(x: Any, pads: Any, mode: str, value: Any, axes: Any) -> Any:
     """x with elements around it, of which a negative number are left out."""
     count = len(axes)
@@ -120,6 +144,9 @@ def padded(x: Any, pads: Any, mode: str, value: Any, axes: Any) -> Any:
             index[axis] = slice(begin, x.shape[axis] - end if end else None)
             around[axis] = max(0, before), max(0, after)
         inner = x[tuple(index)]
+        for axis, (before, after) in enumerate(around):
+            if type(before) is not int or type(after) is not int:
+                inner, around[axis] = _surrounded(inner, axis, before, after, value), (0, 0)
         return fn.pad(inner, around, value=value) if any(map(any, around)) else inner
     for axis, (before, after) in widths.items():
         if not before and not after:

@@ -45,9 +45,9 @@ def as_bools(function: Callable[..., Any]) -> Callable[..., Array]:
     """A comparison of host values, element by element."""
 
     def compute(*operands: Array, **attributes: Any) -> Array:
-        arrays = np.broadcast_arrays(*operands)
-        if all(array.dtype.kind != "O" for array in arrays):
-            return np.asarray(function(*arrays))
+        if all(operand.dtype.kind != "O" for operand in operands):
+            return np.asarray(function(*operands))
+        arrays = np.broadcast_arrays(*[operand.astype(object) for operand in operands])  # Python's ints beside sizes
         result = np.empty(arrays[0].shape, bool)
         for i, numbers in enumerate(zip(*[array.flat for array in arrays], strict=True)):
             result.flat[i] = bool(function(*numbers))

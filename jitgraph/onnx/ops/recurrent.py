@@ -56,36 +56,39 @@ def _recurrent(
     bias: Any,
     lengths: Any,
     states: Sequence[Any],
+    size: Any,
     direction: str,
     layout: int,
     functions: list[list[Any]],
     extra: Sequence[Any] = (),
     joined_bias: bool = True,
+    product: Callable[[Any, Any], Any] = fn.matmul,
 ) -> list[Any]:
-    """Outputs Y [T, D, N, H] and the last of each state [D, N, H]; ``layout`` 1 has the batch first."""
+    """Outputs Y [T, D, N, H] and the last of each state [D, N, H]; ``layout`` 1 has the batch first.
+
+    ``w`` and ``r`` have for each direction what ``product`` multiplies rows with.
+    """
     if layout:
         x = fn.permute_dims(x, (1, 0, 2))
         states = [None if state is None else fn.permute_dims(state, (1, 0, 2)) for state in states]
     batch = x.shape[1]
-    hidden = r.shape[-1]
     outputs, lasts = [], []
     for d in range(len(functions)):
         backwards = direction == "reverse" or d == 1
         rows = x
         if backwards:
             rows = fn.flip(x, axis=0) if lengths is None else reverse_sequence(x, lengths, 1, 0)
-        gates = fn.matmul(rows, fn.matrix_transpose(w[d]))
-        half = w.shape[1]
+        gates = product(rows, w[d])
+        half = gates.shape[-1]
         input_bias: Any = None if bias is None else bias[d][:half]
         state_bias: Any = None if bias is None else bias[d][half:]
         if bias is not None:
             gates = gates + (input_bias + state_bias if joined_bias else input_bias)
-        weights = fn.matrix_transpose(r[d])
         own = [None if each is None else each[d] for each in extra]
-        first = tuple(fn.zeros((batch, hidden), dtype=x.dtype) if s is None else s[d] for s in states)
+        first = tuple(fn.zeros((batch, size), dtype=x.dtype) if s is None else s[d] for s in states)
 
         def advance(
-            carry: Any, row: Any, f: Any = functions[d], rw: Any = weights, rb: Any = state_bias, e: Any = own
+            carry: Any, row: Any, f: Any = functions[d], rw: Any = r[d], rb: Any = state_bias, e: Any = own
         ) -> Any:
             state, time = carry
             fresh = step(row, state, rw, None if joined_bias else rb, f, *e)
@@ -137,7 +140,8 @@ def rnn(
     def step(row: Any, state: Any, rw: Any, rb: Any, f: Any) -> Any:
         return (f[0](_clipped(row + fn.matmul(state[0], rw), clip)),)
 
-    result = _recurrent(step, x, w, r, bias, lengths, [initial_h], direction, layout, functions)
+    own, size = (fn.matrix_transpose(w), fn.matrix_transpose(r)), r.shape[-1]
+    result = _recurrent(step, x, *own, bias, lengths, [initial_h], size, direction, layout, functions)
     return tuple(result[: len(outputs)])
 
 
@@ -177,7 +181,10 @@ def gru(
         fresh = f[1](_clipped(row[:, 2 * size :] + inner, clip))
         return ((1 - update) * fresh + update * h,)
 
-    result = _recurrent(step, x, w, r, bias, lengths, [initial_h], direction, layout, functions, joined_bias=False)
+    own = fn.matrix_transpose(w), fn.matrix_transpose(r)
+    result = _recurrent(
+        step, x, *own, bias, lengths, [initial_h], size, direction, layout, functions, joined_bias=False
+    )
     return tuple(result[: len(outputs)])
 
 
@@ -191,6 +198,22 @@ def lstm(
     initial_h: Any = None,
     initial_c: Any = None,
     peepholes: Any = None,
+    outputs: Any = (),
+    **how: Any,
+) -> Any:
+    states, weights = (initial_h, initial_c), (fn.matrix_transpose(w), fn.matrix_transpose(r))
+    return lstm_by(fn.matmul, x, weights, bias, lengths, states, peepholes, r.shape[-1], **how)[: len(outputs)]
+
+
+def lstm_by(
+    product: Callable[[Any, Any], Any],
+    x: Any,
+    weights: tuple[Any, Any],
+    bias: Any,
+    lengths: Any,
+    states: tuple[Any, Any],
+    peepholes: Any,
+    size: Any,
     activations: Any = None,
     activation_alpha: Any = None,
     activation_beta: Any = None,
@@ -199,15 +222,15 @@ def lstm(
     hidden_size: int | None = None,
     input_forget: int = 0,
     layout: int = 0,
-    outputs: Any = (),
     **old: Any,
-) -> Any:
-    functions = _activations(activations, activation_alpha, activation_beta, ("Sigmoid", "Tanh", "Tanh"), w.shape[0])
-    size = r.shape[-1]
+) -> tuple[Any, ...]:
+    """An LSTM of ``size`` units with the weights of inputs and states, as ``product`` multiplies with them."""
+    directions = 2 if direction == "bidirectional" else 1
+    functions = _activations(activations, activation_alpha, activation_beta, ("Sigmoid", "Tanh", "Tanh"), directions)
 
     def step(row: Any, state: Any, rw: Any, rb: Any, f: Any, peep: Any) -> Any:
         h, c = state
-        sums = row + fn.matmul(h, rw)
+        sums = row + product(h, rw)
         enter, leave = sums[:, :size], sums[:, size : 2 * size]
         keep, fresh = sums[:, 2 * size : 3 * size], sums[:, 3 * size :]
         if peep is not None:
@@ -219,6 +242,7 @@ def lstm(
             leave = leave + peep[size : 2 * size] * cell
         return f[0](_clipped(leave, clip)) * f[2](cell), cell
 
-    states = [initial_h, initial_c]
-    result = _recurrent(step, x, w, r, bias, lengths, states, direction, layout, functions, [peepholes])
-    return tuple(result[: len(outputs)])
+    result = _recurrent(
+        step, x, *weights, bias, lengths, states, size, direction, layout, functions, [peepholes], product=product
+    )
+    return tuple(result)

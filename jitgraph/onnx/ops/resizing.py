@@ -7,31 +7,38 @@ from typing import Any
 
 import numpy as np
 
+from jitgraph import dtypes
 from jitgraph.errors import UnsupportedOp
 from jitgraph.nn import functional as F
 from jitgraph.nn.functional.windows import weighted
 from jitgraph.onnx import values
 from jitgraph.onnx.registry import define
+from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
 
 
-def _positions(out: int, size: int, scale: float, mode: str, roi: tuple[float, float]) -> Any:
-    """Where the elements of the output lie in the input."""
-    places = np.arange(out, dtype=np.float64)
+def _positions(out: Any, size: Any, scale: Any, mode: str, roi: tuple[float, float]) -> Any:
+    """Where the elements of the output lie in the input: a tensor where sizes have names."""
+    if type(out) is int and type(size) is int:
+        places: Any = np.arange(out, dtype=np.float64)
+        nothing: Any = np.zeros(out)
+    else:
+        places = fn.arange(out, dtype=dtypes.float64)
+        nothing = fn.zeros((out,), dtype=dtypes.float64)
     if mode == "asymmetric":
         return places / scale
     if mode == "align_corners":
         length = scale * size  # which need not be whole
-        return places * (size - 1) / (length - 1) if out > 1 else np.zeros(out)
+        return places * (size - 1) / (length - 1) if out > 1 else nothing
     if mode == "pytorch_half_pixel" and out <= 1:
-        return np.zeros(out)
+        return nothing
     if mode == "tf_half_pixel_for_nn":
         return (places + 0.5) / scale
     if mode == "tf_crop_and_resize":
         start, end = roi
         if out > 1:
             return start * (size - 1) + places * (end - start) * (size - 1) / (out - 1)
-        return np.full(out, 0.5 * (start + end) * (size - 1))
+        return nothing + 0.5 * (start + end) * (size - 1)
     if mode == "half_pixel_symmetric":
         adjustment = out / (scale * size)
         centre = size / 2
@@ -40,13 +47,14 @@ def _positions(out: int, size: int, scale: float, mode: str, roi: tuple[float, f
 
 
 def _nearest(positions: Any, mode: str) -> Any:
+    floor, ceil = (fn.floor, fn.ceil) if isinstance(positions, Tensor) else (np.floor, np.ceil)
     if mode == "round_prefer_ceil":
-        return np.floor(positions + 0.5)
+        return floor(positions + 0.5)
     if mode == "floor":
-        return np.floor(positions)
+        return floor(positions)
     if mode == "ceil":
-        return np.ceil(positions)
-    return np.ceil(positions - 0.5)  # round_prefer_floor
+        return ceil(positions)
+    return ceil(positions - 0.5)  # round_prefer_floor
 
 
 def _cubic(d: Any, a: float) -> Any:
@@ -59,8 +67,29 @@ def _linear(d: Any, a: float) -> Any:
     return np.maximum(1 - d, 0)
 
 
-def _resampled(x: Any, axis: int, positions: Any, size: int, scale: float, mode: str, how: dict[str, Any]) -> Any:
+def _resampled_of_any_size(x: Any, axis: int, positions: Any, size: Any, mode: str, how: dict[str, Any]) -> Any:
+    """x at positions that are a tensor, along an axis whose size has a name."""
+    if mode == "nearest":
+        places = fn.clip(_nearest(positions, how["nearest_mode"]), 0, size - 1)
+        return fn.take(x, fn.astype(places, dtypes.int64), axis=axis)
+    if mode == "cubic" or how["antialias"] or how["exclude_outside"]:
+        raise UnsupportedOp(
+            f"Resize in the mode {mode!r} of an axis with a named size, or with antialias or exclude_outside",
+            hint="onnx.load(..., static_sizes=[name])",
+        )
+    low = fn.floor(positions)
+    column = (-1, *[1] * (x.ndim - axis - 1))
+    share = fn.astype(fn.reshape(positions - low, column), x.dtype)
+    first, second = (
+        fn.take(x, fn.astype(fn.clip(place, 0, size - 1), dtypes.int64), axis=axis) for place in (low, low + 1)
+    )
+    return first * (1 - share) + second * share
+
+
+def _resampled(x: Any, axis: int, positions: Any, size: Any, scale: Any, mode: str, how: dict[str, Any]) -> Any:
     """x at these positions of an axis."""
+    if isinstance(positions, Tensor):
+        return _resampled_of_any_size(x, axis, positions, size, mode, how)
     if mode == "nearest":
         places = np.clip(_nearest(positions, how["nearest_mode"]), 0, size - 1).astype(np.int64)
         return fn.take(x, places, axis=axis)
@@ -99,7 +128,7 @@ def _resize(x: Any, roi: Any, scales: Any, sizes: Any, axes: Any, mode: str, how
             elif coordinate == "tf_crop_and_resize" and regions is not None:
                 target.append(math.floor(size * (regions[i + len(own)] - regions[i]) * factor))
             else:
-                target.append(math.floor(size * factor))
+                target.append(size * int(factor) if factor.is_integer() else math.floor(size * factor))
     dtype = x.dtype
     outside: Any = None
     whole = mode != "nearest" and dtype.kind in "iu"
@@ -108,8 +137,6 @@ def _resize(x: Any, roi: Any, scales: Any, sizes: Any, axes: Any, mode: str, how
         size, out = own[i], target[i]
         if type(size) is not int and factors[i] == 1 and coordinate != "tf_crop_and_resize":
             continue
-        if type(size) is not int or type(out) is not int:
-            raise UnsupportedOp("Resize of an axis with a named size")
         if out == size and coordinate != "tf_crop_and_resize" and factors[i] == 1:
             continue
         region = (0.0, 1.0) if regions is None else (regions[i], regions[i + len(own)])

@@ -59,7 +59,8 @@ def stft(x: Any, step: Any, window: Any = None, length: Any = None, onesided: in
     size = window.shape[0] if length is None else values.one(length)
     signal = _complex(x) if x.ndim == 3 else x
     count = (signal.shape[1] - size) // hop + 1
-    places = np.arange(count)[:, None] * hop + np.arange(size)
+    starts = np.arange(count)[:, None] if type(count) is int else fn.expand_dims(fn.arange(count), axis=1)
+    places = starts * hop + np.arange(size)
     frames = fn.take(signal, places, axis=1)
     if window is not None:
         frames = frames * window

@@ -10,6 +10,7 @@ import numpy as np
 from jitgraph.errors import UnsupportedOp
 from jitgraph.onnx.registry import define
 from jitgraph.tensor import Tensor
+from jitgraph.tensor import functions as fn
 
 
 def _mapped(x: Any, function: Any, dtype: Any = object) -> Any:
@@ -82,34 +83,48 @@ def tfidf_vectorizer(
     pool_strings: Any = None,
     weights: Any = None,
 ) -> Any:
-    array = np.asarray(x.detach().numpy()) if isinstance(x, Tensor) else x
     pool = [int(each) for each in pool_int64s] if pool_int64s else list(pool_strings or ())
-    grams: dict[tuple[Any, ...], int] = {}
+    grams: dict[int, list[tuple[Any, ...]]] = {}
+    columns: dict[int, list[int]] = {}
     number = 0
     for n, start in enumerate(ngram_counts, 1):
         end = ngram_counts[n] if n < len(ngram_counts) else len(pool)
         for first in range(start, end, n):
             if min_gram_length <= n <= max_gram_length:
-                grams[tuple(pool[first : first + n])] = number
+                grams.setdefault(n, []).append(tuple(pool[first : first + n]))
+                columns.setdefault(n, []).append(ngram_indexes[number])
             number += 1
-    rows = array.reshape(1, -1) if array.ndim == 1 else array
-    result = np.zeros((len(rows), max(ngram_indexes) + 1), np.float32)
-    for row, tokens in enumerate(rows.tolist()):
-        for n in range(min_gram_length, max_gram_length + 1):
-            for skip in range(1 if n == 1 else max_skip_count + 1):
-                for first in range(len(tokens)):
-                    gram = tuple(tokens[first : first + n * (skip + 1) : skip + 1])
-                    if len(gram) == n and gram in grams:
-                        result[row, ngram_indexes[grams[gram]]] += 1
-                if n == 1:
-                    break
-    factors = np.ones(result.shape[1], np.float32)
-    if weights:
-        for i, weight in zip(ngram_indexes, weights, strict=True):
-            factors[i] = weight
+    width = max(ngram_indexes) + 1
+    rows = x.reshape((1, -1)) if x.ndim == 1 else x
+    result: Any = np.zeros((rows.shape[0], width), np.float32)
+    for n, listed in grams.items():
+        for skip in range(1 if n == 1 else max_skip_count + 1):
+            counts = _occurrences(rows, listed, skip + 1)
+            if counts is not None:
+                places = np.zeros((len(listed), width), np.float32)
+                places[np.arange(len(listed)), columns[n]] = 1
+                result = result + counts @ places
+    factors = np.ones(width, np.float32)
+    for i, weight in zip(ngram_indexes, weights or (), strict=False):
+        factors[i] = weight
     if mode == "IDF":
         result = (result > 0) * factors
     elif mode == "TFIDF":
         result = result * factors
-    own = result.astype(np.float32)
-    return own[0] if array.ndim == 1 else own
+    return result[0] if x.ndim == 1 else result
+
+
+def _occurrences(rows: Any, grams: list[tuple[Any, ...]], step: int) -> Any:
+    """How often each row has n-grams of one length, whose tokens lie ``step`` places apart; None where it cannot."""
+    length = len(grams[0])
+    places = rows.shape[1] - (length - 1) * step
+    if places <= 0:
+        return None
+    matches: Any = None
+    for i in range(length):
+        tokens = rows[:, i * step : i * step + places]
+        own = tokens[:, :, None] == np.array(
+            [gram[i] for gram in grams], None if isinstance(rows, Tensor) else rows.dtype
+        )
+        matches = own if matches is None else matches & own
+    return fn.sum(matches, axis=1, dtype=np.float32) if isinstance(rows, Tensor) else matches.sum(1, dtype=np.float32)

@@ -8,7 +8,9 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack, overload
+from weakref import WeakSet
 
 import numpy as np
 
@@ -25,13 +27,14 @@ from jitgraph.records import NamedTuple
 from jitgraph.runtime import disk_cache, forks, imports, shared
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime.buffer import CPU
+from jitgraph.runtime.compile_events import WATCHERS, tell
 from jitgraph.runtime.cpython.native_fields import class_with_native_fields
 from jitgraph.tensor import lifting, wrap
 from jitgraph.tracing.call import backend, native
 from jitgraph.tracing.call.arguments import Arguments, Binder, LeafKey, TensorSpec, shapes_by_name
 from jitgraph.tracing.call.options import OptionKwargs, Options, bytes_of
 from jitgraph.tracing.call.plan import CallPlan
-from jitgraph.tracing.call.specialisation import Retrace, Specialisation
+from jitgraph.tracing.call.specialisation import Cause, Retrace, Specialisation
 from jitgraph.tracing.call.undo_log import UndoLog
 
 if TYPE_CHECKING:
@@ -129,6 +132,9 @@ MAX_SPECIALISATIONS: Final = 8
 LONGEST_LEDGER: Final = 1000
 """Retraces that a function remembers: one that is recorded anew at each call would fill the memory."""
 
+ALIVE: Final[WeakSet[TracedFunction]] = WeakSet()
+"""The traced functions that there are, whose calls a report on a run counts."""
+
 
 if TYPE_CHECKING:
 
@@ -151,7 +157,10 @@ class TracedFunction(_FunctionFields):
     def __init__(
         self, function: Callable[..., Any], options: Options, static_names: Sequence[str], static_numbers: Sequence[int]
     ) -> None:
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
+        self.__dict__.update(  # but for what would hide this class's own, such as the recording of a traced function
+            {name: value for name, value in getattr(function, "__dict__", {}).items() if not hasattr(type(self), name)}
+        )
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__qualname__ = getattr(function, "__qualname__", self.__name__)
         self.__wrapped__ = function
@@ -169,6 +178,7 @@ class TracedFunction(_FunctionFields):
         self._bounded = options.max_bytes is not None
         self._lock = forks.lock()
         self.native = native.NativeCalls(self, self._binder)
+        ALIVE.add(self)
 
     def __repr__(self) -> str:
         return f"<traced {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)}>"
@@ -207,6 +217,11 @@ class TracedFunction(_FunctionFields):
         shapes = shapes_by_name(dynamic_shapes)
         options = Options(shapes, old.strict, old.verify, old.threads, old.max_bytes, old.fastmath)
         return TracedFunction(wrapped if function is None else function, options, static, numbers)
+
+    def with_hints(self) -> TracedFunction:
+        """This function, whose names for sizes hold as far as it takes them: yet to be traced."""
+        wrapped, options, static, numbers = self._made_of
+        return TracedFunction(wrapped, replace(options, shapes_are_hints=True), static, numbers)
 
     @cached_property
     def restore(self) -> Callable[[], TracedFunction]:
@@ -255,6 +270,8 @@ class TracedFunction(_FunctionFields):
 
     def _eager(self, values: Sequence[Any]) -> Any:
         """Plain eager Python; NumPy arguments become tensors as they do in a trace."""
+        if WATCHERS:
+            tell(lambda watcher: watcher.ran_eagerly(self))
         with imports.importing():
             from jitgraph.tracing.record.argument_mutation import changes, containers_of, watch  # here: seldom needed
             from jitgraph.tracing.record.recording import rebuilt
@@ -299,11 +316,21 @@ class TracedFunction(_FunctionFields):
         return specialisation.run(match)
 
     def _specialise(self, values: tuple[Any, ...], ambient: Context) -> Specialisation:
+        begin = time.perf_counter()
+        try:
+            return self._new_specialisation(values, ambient)
+        except BaseException as error:
+            if WATCHERS:
+                location, failure = Location.of_user(), error
+                tell(lambda watcher: watcher.failed(self, location, begin, failure))
+            raise
+
+    def _new_specialisation(self, values: tuple[Any, ...], ambient: Context) -> Specialisation:
         arguments = self._binder.describe(values)
         if any(isinstance(leaf, TensorSpec) for leaf in arguments.leaves):
             what = f"{self.__name__} is called with a TensorSpec, which has no value"
             raise TraceError(what, hint="f.lower(spec) records for it; a call takes tensors and arrays")
-        why = self._reason(arguments, values, ambient)
+        cause = self._cause(arguments, values, ambient)
         profile, ambient = ambient.profile, context.unprofiled(ambient)
         start = time.perf_counter()
         entry = self._entry_of(arguments, values, ambient)
@@ -322,9 +349,13 @@ class TracedFunction(_FunctionFields):
         forward = specialisation.forward  # compiled now, under the lock
         done = time.perf_counter()
         location = Location.of_user()
-        self.ledger.append(Retrace(location, why, 1e3 * (traced - start), 1e3 * (done - traced)))
+        retrace = Retrace(location, cause, 1e3 * (traced - start), 1e3 * (done - traced))
+        self.ledger.append(retrace)
         if profile is not None:
             profile.specialised(self.__name__, location, start, traced, done)
+        if WATCHERS:
+            was_stored = cached is not None
+            tell(lambda watcher: watcher.specialised(self, specialisation, retrace, start, was_stored=was_stored))
         del self.ledger[:-LONGEST_LEDGER]
         self._misses += 1
         self._origins.count(traced=cached is None, forward=forward)
@@ -343,9 +374,9 @@ class TracedFunction(_FunctionFields):
                 self._warned = True
                 warnings.warn(
                     f"{self.__name__} was compiled for more than {MAX_SPECIALISATIONS} kinds of calls; the least "
-                    f"recently used ones are dropped. The last time: {why}. jg.explain(f, ...) shows the ledger",
+                    f"recently used ones are dropped. The last time: {cause.text}. jg.explain(f, ...) shows the ledger",
                     RuntimeWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
         self._specialisations = retained
         return specialisation
@@ -360,13 +391,13 @@ class TracedFunction(_FunctionFields):
         call = traces.NewCall(self.__wrapped__, self.__name__, self.options, arguments, values, ambient)
         return traces.folder_of(cache, call)
 
-    def _reason(self, arguments: Arguments, values: Sequence[Any], ambient: Context) -> str:
-        """Why no specialisation fits a call, in words."""
+    def _cause(self, arguments: Arguments, values: Sequence[Any], ambient: Context) -> Cause:
+        """Why no specialisation fits a call."""
         if not self._specialisations:
-            return "the first call"
-        from jitgraph.tracing.report.retrace_reason import reason  # here: few functions are recorded again
+            return Cause("the first call", "first call")
+        from jitgraph.tracing.report.retrace_reason import cause  # here: few functions are recorded again
 
-        return reason(self._specialisations, arguments, values, ambient)
+        return cause(self._specialisations, arguments, values, ambient)
 
     @cached_property
     def recording(self) -> Recording:
@@ -374,7 +405,8 @@ class TracedFunction(_FunctionFields):
         with imports.importing():
             from jitgraph.tracing.record.recording import Recording  # here: a process that finds all traces has none
         options = self.options
-        return Recording(self.__wrapped__, self.__name__, self._binder, options.dynamic_shapes, options.strict)
+        shapes, hints = options.dynamic_shapes, options.shapes_are_hints
+        return Recording(self.__wrapped__, self.__name__, self._binder, shapes, options.strict, hints)
 
     def _by_use(self) -> tuple[Specialisation, ...]:
         """The specialisations, those that native calls have used since the last look first."""
@@ -389,7 +421,7 @@ class TracedFunction(_FunctionFields):
                 f"each call of {self.__name__} is recorded anew, as it depends on what cannot be guarded: {what}. "
                 "Pass it as an argument, or read it by plain attributes and items; strict=True makes this an error",
                 RuntimeWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def compile(self, graph: Graph, donate: Sequence[tuple[int, int]] = (), device: str = CPU) -> backend.Runnable:
@@ -472,7 +504,7 @@ class TracedFunction(_FunctionFields):
         """In what bound arguments, or the state now, differ from what a specialisation assumes."""
         from jitgraph.tracing.report.retrace_reason import mismatch
 
-        return mismatch(specialisation, self.describe(values), values)
+        return mismatch(specialisation, self.describe(values), values).text
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Any:
         """The program for these arguments (tensors, arrays, or ``jg.TensorSpec``) without running it."""

@@ -42,6 +42,9 @@ class Options:
     threads: int | None
     max_bytes: int | None
     fastmath: bool
+    shapes_are_hints: bool = False
+    """Whether a name of ``dynamic_shapes`` is given up where the function needs the value of the size, as the names are
+    that a trace chooses itself; else that is an error."""
 
 
 def bytes_of(text: int | str | None) -> int | None:

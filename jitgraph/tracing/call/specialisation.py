@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
 from jitgraph.once import cached_property
-from jitgraph.records import dataclass
+from jitgraph.records import NamedTuple, dataclass
 from jitgraph.runtime import imports, shared
 from jitgraph.runtime.buffer import CPU
+from jitgraph.runtime.compile_events import WATCHERS, tell
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing.call import backend, invocation
 from jitgraph.tracing.call.arguments import LeafKey
@@ -37,14 +39,37 @@ Compile = Callable[..., Runnable]
 Invoke = Callable[[Sequence[Any], list[EagerValue]], list[EagerValue]]
 
 
+class Cause(NamedTuple):
+    """Why no specialisation fitted a call, in words, and as data.
+
+    ``source`` is where what differs stands, as people would write it, with what was ``expected`` there and what is
+    there, the line that read it, and what of the function needs its very value, where that is known.
+    """
+
+    text: str
+    kind: Literal["first call", "context", "structure", "guard", "relation", "operand"]
+    source: str = ""
+    predicate: str = ""
+    expected: str = ""
+    actual: str = ""
+    read_at: Location | None = None
+    pinned_by: str = ""
+    pinned_at: Location | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Retrace:
     """One line of the ledger: who called, why no specialisation fitted, and what it cost in milliseconds."""
 
     location: Location | None
-    reason: str
+    cause: Cause
     trace_ms: float
     compile_ms: float
+
+    @property
+    def reason(self) -> str:
+        """Why no specialisation fitted, in words."""
+        return self.cause.text
 
     def __str__(self) -> str:
         return f"{self.location}: {self.reason} (trace {self.trace_ms:.1f} ms, compile {self.compile_ms:.1f} ms)"
@@ -124,7 +149,11 @@ class Specialisation:
     @cached_property
     def backward(self) -> Runnable:
         """What gradients through a call run."""
-        return self._compiled(self.vjp.backward, ())
+        begin = time.perf_counter()
+        runnable = self._compiled(self.vjp.backward, ())
+        if WATCHERS:
+            tell(lambda watcher: watcher.gradient_compiled(self, runnable, begin))
+        return runnable
 
     def run(self, match: Match) -> Any:
         """Run the graph and then, after success, write back and build the result."""

@@ -99,12 +99,14 @@ class Recording:
         binder: Binder,
         dynamic_shapes: Mapping[str, Mapping[int, str]],
         strict: bool,
+        shapes_are_hints: bool = False,
     ) -> None:
         self.function = function
         self.name = name
         self.binder = binder
         self.dynamic_shapes = dynamic_shapes
         self.strict = strict
+        self.shapes_are_hints = shapes_are_hints
         self.families: dict[Any, Family] = {}
 
     def plan(
@@ -127,7 +129,7 @@ class Recording:
         pinned = dict(family.pinned)
         failed: BaseException | None = None
         while True:
-            keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
+            keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes, self.shapes_are_hints)
             keys = varying.keys(keys, arguments)
             declared = frozenset(sizes) - positions.keys()
             pins: list[PinnedNumber] = []

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import ArgumentError, JitgraphError
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.fuse import fuse_with_reasons
@@ -14,6 +14,9 @@ from jitgraph.tracing.call.plan import CallPlan
 from jitgraph.tracing.guards.guard import Guard, Varies
 from jitgraph.tracing.report.cost import cost
 from jitgraph.tracing.report.lowered import Lowered, Text, memory, sizes_of
+
+if TYPE_CHECKING:
+    from jitgraph.tracing.report.run import RunReport
 
 _MOST = 20  # lines of one list
 
@@ -35,11 +38,23 @@ class Report(Text):
         return fragment(self.lowered, self)
 
 
-def explain(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
+@overload
+def explain() -> RunReport: ...
+@overload
+def explain(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report: ...
+def explain(f: Callable[..., Any] | None = None, /, *args: Any, **kwargs: Any) -> Report | RunReport:
     """A readable report on ``f`` for these arguments (tensors, arrays or ``TensorSpec``); ``f`` is not run.
 
-    ``html()`` of it gives a page that stands alone, with the graph, the kernels and the memory plan.
+    ``html()`` of it gives a page that stands alone, with the graph, the kernels and the memory plan. Without a function
+    it reports on a block, ``with jg.explain() as run: ...``: what was compiled in it over time, why, and what would
+    compile less.
     """
+    if f is None:
+        if args or kwargs:
+            raise ArgumentError("explain takes a function before its arguments\n  hint: jg.explain(f, x)")
+        from jitgraph.tracing.report.run import RunReport  # here: most processes watch no run
+
+        return RunReport()
     lowered = traced(f).lower(*args, **kwargs)
     report = Report("\n".join(_report(lowered)))
     report.lowered = lowered

@@ -12,6 +12,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.graph_html import STYLE, closed, fold, graph_html, module_at, source_line
 from jitgraph.records import NamedTuple
 from jitgraph.tracing.report.lowered import Lowered, sizes_of
+from jitgraph.tracing.report.quantities import bytes_text
 
 if TYPE_CHECKING:
     from jitgraph.tracing.call.function import TracedFunction
@@ -34,14 +35,6 @@ class _Box(NamedTuple):
     offset: int
     size: int
     writer: str
-
-
-def bytes_text(count: int) -> str:
-    """A number of bytes in the largest unit that leaves it at 1 or more."""
-    for unit, letters in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if count >= unit:
-            return f"{count / unit:.3g} {letters}"
-    return f"{count} B"
 
 
 def memory_html(schedule: Any, sizes: Mapping[str, int]) -> Iterator[str]:
@@ -211,29 +204,38 @@ _OPEN_ALL = (
 
 def page(lowered: Lowered, report: str) -> str:
     """A whole HTML document."""
-    title = escape(lowered.function.__name__)
+    return document(lowered.function.__name__, _contents(lowered, report))
+
+
+def document(title: str, contents: str) -> str:
+    """A whole HTML document of ``contents``, in light and dark."""
     return (
         "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>"
-        f"<meta name='viewport' content='width=device-width, initial-scale=1'><title>{title}</title></head>\n"
-        f"<body>{_contents(lowered, report, standalone=True)}</body></html>\n"
+        f"<meta name='viewport' content='width=device-width, initial-scale=1'><title>{escape(title)}</title></head>\n"
+        f"<body>{STYLE}{_PAGE_STYLE}<div class='jitgraph'>{contents}</div></body></html>\n"
     )
+
+
+def cell_of_notebook(contents: str) -> str:
+    """``contents`` in the style of a document, for a cell of a notebook."""
+    return f"{STYLE}<div class='jitgraph'>{contents}</div>"
 
 
 def fragment(lowered: Lowered, report: str) -> str:
     """The same for a cell of a notebook."""
-    return _contents(lowered, report, standalone=False)
+    return cell_of_notebook(_contents(lowered, report, opens_all=False))
 
 
 def function_html(function: TracedFunction) -> str:
     """The graphs of the calls that a function has been recorded for, the last used first."""
     parts = [f"<h1>{escape(repr(function))}</h1><p>{escape(str(function.cache_info()))}</p>"]
     parts += [f"<h2>{escape(plan.graph.name)}</h2>{graph_html(plan.graph)}" for plan in function.plans]
-    return f"{STYLE}<div class='jitgraph'>" + "\n".join(parts) + "</div>"
+    return cell_of_notebook("\n".join(parts))
 
 
-def _contents(lowered: Lowered, report: str, *, standalone: bool) -> str:
+def _contents(lowered: Lowered, report: str, *, opens_all: bool = True) -> str:
     parts = [f"<h1>{escape(lowered.function.__name__)}</h1>"]
-    if standalone:
+    if opens_all:
         parts += [_OPEN_ALL.format("true", "Open all") + _OPEN_ALL.format("false", "Close all")[3:] + "</p>"]
     parts += [
         f"<details><summary>Report</summary><pre class='wrapped'>{escape(report)}</pre></details>",
@@ -243,7 +245,7 @@ def _contents(lowered: Lowered, report: str, *, standalone: bool) -> str:
         parts += _compiled(lowered)
     except JitgraphError as error:
         parts.append(f"<p>not compiled: {escape(str(error))}</p>")
-    return f"{STYLE}{_PAGE_STYLE if standalone else ''}<div class='jitgraph'>" + "\n".join(parts) + "</div>"
+    return "\n".join(parts)
 
 
 def _compiled(lowered: Lowered) -> Iterator[str]:

@@ -1,9 +1,9 @@
-"""Why a specialisation does not fit a call, in words for the ledger and for errors."""
+"""Why a specialisation does not fit a call, for the ledger, for errors, and for the report on a run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,50 +11,70 @@ from jitgraph.ir.context import Context
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.call.arguments import Arguments
 from jitgraph.tracing.call.code import first_failing
-from jitgraph.tracing.call.plan import CallPlan
-from jitgraph.tracing.call.specialisation import Specialisation
+from jitgraph.tracing.call.plan import CallPlan, PinnedSource
+from jitgraph.tracing.call.specialisation import Cause, Specialisation
 from jitgraph.tracing.guards.guard import Guard, Layout, Predicate, Relation
 from jitgraph.tracing.guards.storage import EXPECTED_ERRORS
 
+_FINGERPRINT: Final = ("gradient mode", "anomaly detection", "autocast", "device", "random stream", "default dtype")
+"""What the fields of ``Context.fingerprint`` are called."""
 
-def reason(known: Sequence[Specialisation], arguments: Arguments, values: Sequence[Any], ambient: Context) -> str:
+
+def cause(known: Sequence[Specialisation], arguments: Arguments, values: Sequence[Any], ambient: Context) -> Cause:
     """Why none of the specialisations ``known``, the last used first and at least one, fits a call."""
-    same = [s for s in known if s.ambient.fingerprint == ambient.fingerprint]
-    if not same:
-        what = "gradient mode, autocast, anomaly detection, device, default dtype, hooks or random stream"
-        return f"the surroundings differ ({what})"
-    return mismatch(same[0], arguments, values)
+    fingerprint = ambient.fingerprint
+    same = [s for s in known if s.ambient.fingerprint == fingerprint]
+    if same:
+        return mismatch(same[0], arguments, values)
+    pairs = zip(_FINGERPRINT, known[0].ambient.fingerprint, fingerprint, strict=True)
+    what = ", ".join(name for name, expected, actual in pairs if expected != actual)
+    return Cause(f"the surroundings differ ({what})", "context", what)
 
 
-def mismatch(specialisation: Specialisation, arguments: Arguments, values: Sequence[Any]) -> str:
+def mismatch(specialisation: Specialisation, arguments: Arguments, values: Sequence[Any]) -> Cause:
     """The first thing in which a call differs from what a specialisation assumes."""
     if specialisation.structure != arguments.structure:
-        return f"the structure of the arguments is {arguments.structure}, not {specialisation.structure}"
+        expected, actual = str(specialisation.structure), str(arguments.structure)
+        text = f"the structure of the arguments is {actual}, not {expected}"
+        return Cause(text, "structure", expected=expected, actual=actual)
     plan = specialisation.plan
     guard = first_failing(plan, specialisation.function, tuple(values))
     if guard is None:
-        return "an operand of the graph cannot be made from what is found"
+        return Cause("an operand of the graph cannot be made from what is found", "operand")
     where = f" (needed at {guard.location})" if guard.location is not None else ""
     if isinstance(guard.predicate, Relation):
-        return f"{guard.predicate.shown}{where} no longer holds"
+        shown = guard.predicate.shown
+        return Cause(f"{shown}{where} no longer holds", "relation", shown, expected="holds", read_at=guard.location)
     if guard.source is None:
-        return f"{guard} no longer holds"
+        return Cause(f"{guard} no longer holds", "relation", str(guard), expected="holds")
     try:
         actual = specialisation.world(values).find(guard.source)
     except EXPECTED_ERRORS:
-        return f"{guard}{where}, but now nothing is there"
-    differs, why = guard.predicate.mismatch(actual), _why_pinned(plan, guard, actual)
+        return _of_guard(f"{guard}{where}, but now nothing is there", guard, "nothing is there")
+    differs, pinned = guard.predicate.mismatch(actual), _pinned(plan, guard, actual)
     if differs == str(guard.predicate):  # another object of that description
         differs = "is another"
+    why = ""
+    if pinned is not None:
+        why = f"; {pinned.what} needs its value ({pinned.location}): a tensor, as jg.asarray(...), varies freely"
     if guard.location is not None:
-        return f"{guard} (read at {guard.location}), but now it {differs}{why}"
-    if type(guard.predicate).mismatch is Predicate.mismatch:  # which says what the value is, and not what it is not
-        return f"{guard}, but now it {differs}{why}"
-    return f"{guard.source.text} {differs}{why}"
+        text = f"{guard} (read at {guard.location}), but now it {differs}{why}"
+    elif type(guard.predicate).mismatch is Predicate.mismatch:  # which says what the value is, and not what it is not
+        text = f"{guard}, but now it {differs}{why}"
+    else:
+        text = f"{guard.source.text} {differs}{why}"
+    return _of_guard(text, guard, differs, pinned)
 
 
-def _why_pinned(plan: CallPlan, guard: Guard, actual: Any) -> str:
-    """Why the value of a number, or of a size of a tensor, is part of the key, where that is known."""
+def _of_guard(text: str, guard: Guard, actual: str, pinned: PinnedSource | None = None) -> Cause:
+    assert guard.source is not None
+    what, at = ("", None) if pinned is None else (pinned.what, pinned.location)
+    predicate, expected = type(guard.predicate).__name__, str(guard.predicate)
+    return Cause(text, "guard", guard.source.text, predicate, expected, actual, guard.location, what, at)
+
+
+def _pinned(plan: CallPlan, guard: Guard, actual: Any) -> PinnedSource | None:
+    """What needs the very value of a number, or of a size of a tensor, where that is known."""
     assert guard.source is not None
     sources, predicate = {guard.source}, guard.predicate
     if (
@@ -65,7 +85,4 @@ def _why_pinned(plan: CallPlan, guard: Guard, actual: Any) -> str:
         shape = guard.source.then("attribute", "shape")
         pairs = enumerate(zip(actual.shape, predicate.shape, strict=True))
         sources |= {shape.then("item", axis) for axis, (size, known) in pairs if size != known}
-    for source, what, location in plan.pinned:
-        if source in sources:
-            return f"; {what} needs its value ({location}): a tensor, as jg.asarray(...), varies freely"
-    return ""
+    return next((pinned for pinned in plan.pinned if pinned.source in sources), None)

@@ -13,10 +13,10 @@ from typing import Any, Final
 from jitgraph import dtypes, ops
 from jitgraph.errors import ScriptError
 from jitgraph.ir import context
-from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor import Tensor, element_numbers, lifting, wrap
 from jitgraph.tracing.script.branches import cannot_fail, choose_value, truth
 from jitgraph.tracing.script.variables import Cells, is_staged
-from jitgraph.tracing.symbolic import numbers, staged_floats, staged_math
+from jitgraph.tracing.symbolic import element_math, numbers, staged_floats, staged_math
 from jitgraph.tracing.symbolic.staged_integers import LEAVES_INT64, require
 from jitgraph.tracing.symbolic.staged_number import (
     StagedNumber,
@@ -177,6 +177,8 @@ def _scalar(x: Tensor, name: str) -> Any:
 
 def to_float(*args: Any) -> Any:
     """``float``; of a 0-d tensor or a staged number the staged float, without a gradient as Python's."""
+    if element_numbers.are_total() and len(args) == 1 and is_staged(args[0]):
+        return element_math.to_float(args[0])
     if len(args) == 1 and type(args[0]) is StagedNumber:
         return of_float(args[0].as_float())
     if len(args) == 1 and isinstance(args[0], Tensor):
@@ -186,6 +188,8 @@ def to_float(*args: Any) -> Any:
 
 def to_int(*args: Any, **kwargs: Any) -> Any:
     """``int``; of a 0-d tensor or a staged number the staged int; ValueError of NaN, OverflowError beyond int64."""
+    if element_numbers.are_total() and len(args) == 1 and is_staged(args[0]):
+        return element_math.to_int(args[0])
     if len(args) == 1 and not kwargs:
         if type(args[0]) is StagedNumber:
             return args[0].__trunc__()
@@ -205,6 +209,8 @@ def _int_of_tensor(value: Any) -> StagedNumber:
 
 def to_bool(*args: Any) -> Any:
     """``bool``; of a tensor of one element or a staged number the staged bool."""
+    if element_numbers.are_total() and len(args) == 1 and is_staged(args[0]):
+        return element_math.to_bool(args[0])
     if len(args) == 1 and is_staged(args[0]):
         return StagedNumber(stop_gradient(truth(args[0]).value))
     return bool(*args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import dis
 import functools
 import inspect
@@ -15,7 +16,7 @@ from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
 from jitgraph.location import Location
 from jitgraph.own_code import OWN, STAGED
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, element_numbers
 from jitgraph.tensor.functions.manipulation import concat, stack
 from jitgraph.tracing.call.undo_log import CHANGERS
 from jitgraph.tracing.capture.kinds import CALL_LOOKUPS, is_followed, is_rewritten
@@ -27,7 +28,7 @@ from jitgraph.tracing.script.branches import created_here, innermost_write_log, 
 from jitgraph.tracing.script.builtins import may_call_arguments
 from jitgraph.tracing.script.functions import rewrite
 from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_reversed, make_zip
-from jitgraph.tracing.symbolic import staged_math
+from jitgraph.tracing.symbolic import element_math, staged_math
 from jitgraph.tracing.symbolic.staged_number import StagedNumber
 
 _DEEPEST: Final = 16  # calls of a function inside itself, each under a tensor condition
@@ -148,8 +149,10 @@ def _builtin(function: Any) -> Any:
     if (fold := _FOLDS.get(id(function))) is not None:
         return fold
     owner = function.__self__
-    if owner is math:
-        return functools.partial(staged_math.call, function)
+    if owner is math or owner is cmath:
+        if element_numbers.are_total():
+            return functools.partial(element_math.call, function)
+        return functools.partial(staged_math.call, function) if owner is math else function
     if function.__name__ in _SEARCHES and lookups.is_searchable(owner):
         return functools.partial(_search, function)
     if isinstance(owner, CONTAINERS) and function.__name__ in CHANGERS:

@@ -17,7 +17,7 @@ from jitgraph.ir import context
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location, raised_at
 from jitgraph.records import NamedTuple
-from jitgraph.tensor import Tensor, lifting, scalars
+from jitgraph.tensor import Tensor, element_numbers, lifting, scalars
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.region import UNBOUND, WriteTarget
 from jitgraph.tracing.script.exits import RESULT
@@ -196,6 +196,8 @@ def joined(a: Kind, b: Kind) -> Kind | None:
         return joined(a._replace(api="torch"), b._replace(api="torch"))
     if a.shape != b.shape:
         return None
+    if element_numbers.are_total() and not (a.weak and b.weak):
+        return _promoted(a, b)
     if not (a.weak or b.weak):
         return None
     weak, other = (a, b) if a.weak else (b, a)
@@ -206,6 +208,14 @@ def joined(a: Kind, b: Kind) -> Kind | None:
     if dtypes.is_float(weak.dtype) and not dtypes.is_float(other.dtype):
         return None
     return other
+
+
+def _promoted(a: Kind, b: Kind) -> Kind:
+    """The kind of a number of one element that is one or the other: as that of their sum, but for bools."""
+    weak, other = (a, b) if a.weak else (b, a)
+    if weak.weak:
+        return other._replace(dtype=dtypes.promote_scalar(other.dtype, lifting.scalar_like(weak.dtype)))
+    return a._replace(dtype=dtypes.promote(a.dtype, b.dtype), api="torch" if "torch" in (a.api, b.api) else a.api)
 
 
 def operand(leaf: Any, kind: Kind, trace: Recorder) -> Any:

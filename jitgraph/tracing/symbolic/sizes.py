@@ -229,14 +229,16 @@ def _sizes(keys: Sequence[LeafKey]) -> dict[Position, int]:
 
 
 def named_keys(
-    arguments: Arguments, family: Family, declared: Mapping[str, Mapping[int, str]]
+    arguments: Arguments, family: Family, declared: Mapping[str, Mapping[int, str]], are_hints: bool = False
 ) -> tuple[tuple[LeafKey, ...], dict[str, int], dict[str, list[Position]]]:
     """The keys with names for sizes, the value of each name in this call, and the positions of names chosen here.
 
+    Names that are hints count as chosen here: they are left out where the function has held them to a value.
     TraceError where a declared name stands for two sizes, or for an argument or axis that is not there.
     """
     shapes: list[list[DimLike]] = [list(key.shape) for key in arguments.keys]
     sizes: dict[str, int] = {}
+    chosen: dict[str, list[Position]] = {}
     for text, axes in declared.items():
         if text not in arguments.texts:
             raise TraceError(
@@ -250,10 +252,14 @@ def named_keys(
             size = arguments.keys[leaf].shape[axis]
             if not isinstance(size, int):
                 continue  # a TensorSpec that names the size itself
+            if are_hints:
+                axis %= len(shapes[leaf])
+                if (leaf, axis) in family.pinned or sizes.get(name, size) != size:
+                    continue
+                chosen.setdefault(name, []).append((leaf, axis))
             if sizes.setdefault(name, size) != size:
                 raise TraceError(f"the size {name!r} is {sizes[name]} and, in {text} on axis {axis}, {size}")
             shapes[leaf][axis] = Dim.name(name)
-    chosen: dict[str, list[Position]] = {}
     by_column: dict[tuple[int, ...], str] = {}
     for (leaf, axis), column in family.varying().items():
         if not isinstance(shapes[leaf][axis], int):

@@ -14,7 +14,7 @@ from jitgraph.ir.op import Op
 from jitgraph.location import text_at, user_location
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.loader import CHECK_KINDS
-from jitgraph.tensor import lifting, weak_ints
+from jitgraph.tensor import element_numbers, lifting, weak_ints
 from jitgraph.tensor.weak_ints import GREATEST, LEAST, between
 
 # ----------------------------------------------------------------------
@@ -32,7 +32,8 @@ def require(holds: Any, kind: str, message: str) -> None:
         message = f"{message}: {text}"
     for condition in _conditions.get():
         holds = ops.logical_or(ops.logical_not(condition()), holds)
-    ops.check(holds, kind=kind, message=message)
+    if not element_numbers.are_total():
+        ops.check(holds, kind=kind, message=message)
 
 
 @contextmanager

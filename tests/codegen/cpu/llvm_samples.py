@@ -2,7 +2,38 @@
 
 from __future__ import annotations
 
+
+def neighbours(count: int, step: str, size: str, *, extra: str = "") -> str:
+    """Lanes that each read ``count`` neighbours, ``step`` behind those of the lane before, and store them elsewhere."""
+    loads = "".join(f"    _v{i}: T = load x[{step.format(i)}]\n" for i in range(count))
+    stores = "".join(f"    store y[{step.format(count - 1 - i)}] = _v{i}\n" for i in range(count))
+    return (
+        f"\nkernel @k(read x: T[{size}], write y: T[{size}]) sizes(n) {{\n"
+        f"  vector _i0 < n {{\n{loads}{stores}{extra}  }}\n}}\n"
+    )
+
+
 ACCESS = {
+    "pairs": neighbours(2, "2*_i0 + {}", "2*n"),
+    "pairs from the end": neighbours(2, "2*n - 2*_i0 - 2 + {}", "2*n"),
+    "pairs apart": neighbours(2, "5*_i0 + {}", "5*n"),
+    "threes": neighbours(3, "3*_i0 + {}", "3*n"),
+    "eights": neighbours(8, "8*_i0 + {}", "8*n"),
+    "fours of rows": neighbours(4, "n*_i0 + 4*n + {}", "n*n + 4*n + 3"),
+    "sixteen and more": neighbours(21, "24*_i0 + {}", "24*n"),
+    "pairs of a row that is read and stored": """
+kernel @k(write y: T[2*n], read x: T[2*n]) sizes(n) {
+  vector _i0 < n {
+    _v0: T = load x[2*_i0 + 1]
+    _v1: T = load x[2*_i0]
+    _v2: bool = cmp lt(_v0, _v1)
+    _v3: T = select(_v2, _v0, _v1)
+    store y[2*_i0] = _v3
+    _v4: T = select(_v2, _v1, _v0)
+    store y[2*_i0 + 1] = _v4
+  }
+}
+""",
     "contiguous": """
 kernel @k(read x: T[n], write y: T[n]) sizes(n) {
   vector _i0 < n {

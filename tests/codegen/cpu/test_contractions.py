@@ -98,6 +98,22 @@ def test_products_in_small_blocks(shape: tuple[int, int, int], monkeypatch: pyte
     _check(*shape, (False, False), "f32", Target.host().name)
 
 
+@pytest.mark.parametrize("level", sorted({"x86-64-v3", Target.host().name}))
+@pytest.mark.parametrize("shape", [(6, 50, 24), (9, 300, 16), (4, 30, 64), (16, 20, 3), (50, 7, 32)], ids=str)
+def test_a_factor_in_runs_of_memory(shape: tuple[int, int, int], level: str) -> None:
+    def program(w: Any, x: Any) -> Any:
+        return ops.dot(w, x, batch=((), ()), contract=((1,), (1,)))
+
+    random = np.random.default_rng(0)
+    w, x = (random.standard_normal(of).astype(np.float32) for of in ((40, shape[1]), shape))
+    graph = build(program, [TensorType(np.dtype(np.float32), array.shape) for array in (w, x)])
+    compiled = compile(graph, Target.named(level))
+    assert isinstance(compiled, Executable)
+    (actual,) = compiled.run([w, x])
+    (expected,) = interpret(graph, [w, x])
+    assert np.asarray(actual).tobytes() == np.asarray(expected).tobytes()
+
+
 @pytest.mark.parametrize("short", ["f64", "f16", "bf16", "i32"])
 @pytest.mark.parametrize("shape", [(3, 70, 60), (40, 1, 60), (33, 41, 60)], ids=str)
 def test_products_by_dtype(shape: tuple[int, int, int], short: str) -> None:

@@ -97,6 +97,15 @@ CASES: dict[str, Case] = {
     ),
 }
 
+
+def in_the_plane(x: Any, w: Any) -> Any:
+    attrs = {"strides": (1, 2), "padding": ((1, 0), (2, 1)), "lhs_dilation": (1, 1), "rhs_dilation": (2, 1)}
+    return exp(conv(x, w, groups=1, **attrs))
+
+
+CASES["rows of places"] = of_floats(in_the_plane, (2, 3, 9, 20), (9, 3, 3, 2))
+CASES["large windows"] = of_floats(in_the_plane, (8, 4, 9, 20), (9, 4, 4, 18))
+CASES["transposed of few rows"] = of_floats(lambda x: exp(transpose(x, permutation=(1, 0))), (6, 75))
 CASES["joined"] = of_floats(joined, (3, 5, 4), (3, 20))
 CASES["joined in long pieces"] = of_floats(lambda x, y: joined(x, y, 10), (3, 16, 8), (3, 130))
 CASES["scatter of the last"] = (lambda x, i, u: scatter(x, i, u, axis=0), *CASES["scatter"][1:])
@@ -107,12 +116,14 @@ ASKED: dict[str, tuple[str, ...]] = {
     "row_materialisation": ("softmax",),
     "split_reductions": ("sum", "sum of a named size", "short runs around a kept axis"),
     "columns": ("sum down columns",),
-    "tiles": ("transposed",),
+    "squares": ("transposed",),
+    "tiles": ("transposed of few rows",),
     "sorting": ("sort",),
     "rows_in_chunks": ("cumsum of one row",),
     "products": ("long product",),
     "library": ("product",),
     "images": ("images", "a named number of images"),
+    "convolutions": ("images", "rows of places", "large windows"),
     "lane_cuts": ("joined",),
     "scattering": ("scatter", "scatter of the last"),
 }
@@ -162,7 +173,7 @@ def test_each_decision_by_itself(decision: str) -> None:
 
 def test_a_target_that_cuts_nothing() -> None:
     entire = SlowBackend(
-        replace(CPU, heuristics=replace(CPU.heuristics, split_reductions=None, columns=None, tiles=None))
+        replace(CPU, heuristics=replace(CPU.heuristics, split_reductions=None, columns=None, squares=None, tiles=None))
     )
     for case in ("sum", "sum of a named size", "sum down columns", "transposed"):
         one, two = compiled(case, ON_CPU), compiled(case, entire)

@@ -10,18 +10,22 @@ from typing import Final
 from jitgraph.codegen.lower.building import lower_pointwise
 from jitgraph.codegen.lower.schedules.heuristics import (
     ColumnBlocks,
+    ConvolutionCopies,
     Heuristics,
     ImagesTogether,
     IndexSetSplitting,
     RowMaterialisation,
     SortSizes,
     SplitReductionSizes,
-    TransposedTiles,
+    TransposedSquares,
 )
-from jitgraph.codegen.lower.schedules.strategies import ROOTS, ROWS, LoweringStrategies, innermost_in_lanes
+from jitgraph.codegen.lower.schedules.strategies import FOURIER, ROOTS, ROWS, LoweringStrategies, innermost_in_lanes
+
+SQUARE_SIDES: Final = (8, 16, 32)
+"""Sides of transposed squares: registers and parts of them, and 8 KB of local memory for 64-bit elements."""
 
 CPU: Final = LoweringStrategies(
-    anchors=ROOTS,
+    anchors={**ROOTS, **FOURIER},
     rows=ROWS,
     pointwise=lower_pointwise,
     heuristics=Heuristics(
@@ -55,8 +59,8 @@ CPU: Final = LoweringStrategies(
             min_splits=4,
             max_splits=1 << 17,
         ),
-        # The lines of a block stay in the cache until all of it is used.
-        tiles=TransposedTiles(least_extent=64, blocks=range(64, 7, -1)),
+        squares=TransposedSquares(sides=SQUARE_SIDES, most=3, most_statements=80),
+        tiles=None,
         # The counts of digits take a while to clear.
         sorting=SortSizes(longest_merged=40, digit_bits=8),
         scattering=None,  # updates are made one after another, in few instructions each
@@ -66,6 +70,22 @@ CPU: Final = LoweringStrategies(
         # Longer runs of places, and elements of 16 bits, are read faster within an image; smaller weights are packed in
         # no time.
         images=ImagesTogether(most_places=16, least_channels=32, least_steps=128, least_bytes=4),
+        convolutions=ConvolutionCopies(
+            vector=16,
+            least_vector=4,
+            least_uses=256,
+            columns=384,
+            few_uses=4,
+            least_channels=2,
+            least_images=8,
+            least_places=48,
+            few_places=24,
+            least_steps=16,
+            least_sums=32,
+            part_bytes=512 << 10,  # half of the second-level cache
+            most_sum_bytes=8 << 20,
+            most_unrolled_steps=49,
+        ),
         lane_cuts=IndexSetSplitting(least=8, most_statements=240),  # a vector of float32; a few ms of LLVM
     ),
 )

@@ -53,6 +53,7 @@ GPU: Final = LoweringStrategies(
         ),
         split_reductions=_PARTS,
         columns=None,
+        squares=None,
         tiles=SharedTiles(side=32, most=4),  # as many as a warp has lanes
         sorting=SortTiles(elements=1 << 10),  # with their places they fit a block twice
         scattering=_SCATTERING,
@@ -62,6 +63,7 @@ GPU: Final = LoweringStrategies(
         products=SplitK(side=64, tiles=128, least_steps=1536),
         library=None,
         images=None,
+        convolutions=None,
         lane_cuts=None,
     ),
 )

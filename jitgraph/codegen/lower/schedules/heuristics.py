@@ -81,19 +81,22 @@ class ColumnBlocks:
 
 
 @dataclass(frozen=True)
-class TransposedTiles:
-    """Tiles in which a buffer is read across the vector axis (``lower/loop_transforms.py``).
+class TransposedSquares:
+    """Squares in which buffers are transposed on the way through local ones (``lower/transposition.py``).
 
-    Both axes have ``least_extent`` or more; of ``blocks``, the best one first, one divides the vector axis.
+    One of ``sides`` is chosen for a nest. A nest has up to ``most`` reads across, and up to ``most_statements``
+    statements, which may stand there three times.
     """
 
-    least_extent: int
-    blocks: Sequence[int]
+    sides: Sequence[int]
+    most: int
+    most_statements: int
 
 
 @dataclass(frozen=True)
 class SharedTiles:
-    """Square tiles of ``side`` x ``side`` for the same, in memory that threads share (``lower/loop_transforms.py``).
+    """Square tiles of ``side`` x ``side`` for transposed reads, in memory that threads share
+    (``lower/loop_transforms.py``).
 
     A nest has up to ``most`` of them.
     """
@@ -161,6 +164,38 @@ class ImagesTogether:
 
 
 @dataclass(frozen=True)
+class ConvolutionCopies:
+    """When the operands of a convolution are copied into an order in which its contractions read runs of memory
+    (``lower/convolution.py``).
+
+    Runs of memory are columns of one contraction where a vector that is packed, of ``least_vector`` to ``vector``
+    elements in one run, has ``least_uses`` multiply-adds or more; each of the others has a contraction of its own.
+    A kernel that packing reads ``few_uses`` times or fewer, once for ``columns`` columns, is not worth a copy.
+    A group has ``least_channels`` channels of output or more. Images are together where there are ``least_images`` or
+    more, and fewer than ``least_places`` places along the last axis; others are by themselves where there are at least
+    ``few_places``. Sums over large windows, as gradients of weights are, have ``least_steps`` steps or more, and a
+    group of them ``least_sums`` sums for each place; they are cut into parts whose factors take ``part_bytes``, unless
+    the sums of all parts would take more than ``most_sum_bytes``. Of groups of one channel up to
+    ``most_unrolled_steps`` steps are written out.
+    """
+
+    vector: int
+    least_vector: int
+    least_uses: int
+    columns: int
+    few_uses: int
+    least_channels: int
+    least_images: int
+    least_places: int
+    few_places: int
+    least_steps: int
+    least_sums: int
+    part_bytes: int
+    most_sum_bytes: int
+    most_unrolled_steps: int
+
+
+@dataclass(frozen=True)
 class IndexSetSplitting:
     """When a vector loop is cut where a condition of its lanes changes, or along a division:
     ``lower/loop_transforms.py``.
@@ -187,11 +222,13 @@ class Heuristics:
     row_materialisation: RowMaterialisation | None
     split_reductions: SplitReductionSizes | None
     columns: ColumnBlocks | None
-    tiles: TransposedTiles | SharedTiles | None
+    squares: TransposedSquares | None
+    tiles: SharedTiles | None
     sorting: SortSizes | SortTiles
     scattering: Scattering | None
     rows_in_chunks: int | None
     products: SplitK | None
     library: LibraryProducts | None
     images: ImagesTogether | None
+    convolutions: ConvolutionCopies | None
     lane_cuts: IndexSetSplitting | None

@@ -46,11 +46,16 @@ def _by(module: str, name: str) -> Any:
 
 ROOTS: Final[Mapping[Nest, LowerRoot]] = {
     "dot": _by("contraction", "lower_dot"),
-    "conv": _by("contraction", "lower_conv"),
+    "conv": _by("convolution", "lower_conv"),
     "scatter": _by("scattering", "lower_scatter"),
     "cumulative": _by("cumulative", "lower_cumulative"),
     "sort": _by("sorting", "lower_sort"),
     "check": _by("gathering", "lower_check"),
+}
+FOURIER: Final[Mapping[Nest, LowerRoot]] = {
+    "dft": _by("fourier", "lower_dft"),
+    "dft_of_real": _by("fourier", "lower_dft_of_real"),
+    "dft_to_real": _by("fourier", "lower_dft_to_real"),
 }
 ROWS: Final[LowerGroup] = _by("rows", "lower_rows")
 

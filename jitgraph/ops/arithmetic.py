@@ -292,11 +292,15 @@ def _in_range(x: Array, count: Array) -> tuple[Any, Array]:
 
 def _shift_left(x: Array, count: Array) -> Any:
     inside, safe = _in_range(x, count)
+    if inside.all():
+        return np.left_shift(x, count)
     return np.where(inside, np.left_shift(x, safe), x.dtype.type(0))
 
 
 def _shift_right(x: Array, count: Array) -> Any:
     inside, safe = _in_range(x, count)
+    if inside.all():
+        return np.right_shift(x, count)
     past = np.where(x < 0, ~x.dtype.type(0), x.dtype.type(0))
     return np.where(inside, np.right_shift(x, safe), past)
 

@@ -33,12 +33,12 @@ from jitgraph.ops.arithmetic import (
 )
 from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import bitcast, cast
-from jitgraph.ops.creation import full_like, zeros_like
+from jitgraph.ops.creation import full, full_like, zeros_like
 from jitgraph.ops.movement import reshape
 from jitgraph.ops.numeric import Array
 from jitgraph.ops.sampling import generator, values
 from jitgraph.ops.transcendental import rint, sqrt
-from jitgraph.ops.windows import slice
+from jitgraph.ops.windows import concat, slice
 
 # ----------------------------------------------------------------------
 # random_bits: the counter-based generator Philox4x32-10, the same stream on every target.
@@ -54,6 +54,8 @@ from jitgraph.ops.windows import slice
 _MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
 _WEYL: Final = (0x9E3779B9, 0xBB67AE85)  # what each round adds to the key
 _ROUNDS: Final = 10
+WORDS: Final = 4
+"""Words of one block."""
 _LOW: Final = 0xFFFFFFFF
 
 
@@ -79,20 +81,29 @@ def _random_bits(key: Array, *, shape: tuple[int, ...]) -> Array:
     return words.reshape(-1)[:count].reshape(shape)
 
 
-def _random_bits_scalar(s: Any, seed: Any, offset: Any, index: Any) -> Any:
+def philox(s: Any, seed: Any, counter: Any) -> tuple[Any, Any, Any, Any]:
+    """The four words of a block, of the seed and the block's counter, as the low halves of u64 scalars.
+
+    Their high halves are anything: a product takes the low ones alone, as the processor's does by itself.
+    """
     u64 = dtypes.uint64
     low, shift = s.const(_LOW, u64), s.const(32, u64)
-    position = s.cast(index, u64)
-    counter = s.add(offset, s.shr(position, s.const(2, u64)))
-    c0, c1 = s.and_(counter, low), s.shr(counter, shift)
+    multipliers = [s.const(multiplier, u64) for multiplier in _MULTIPLIERS]
+    c0, c1 = counter, s.shr(counter, shift)
     c2 = c3 = s.const(0, u64)
-    k0, k1 = s.and_(seed, low), s.shr(seed, shift)
+    k0, k1 = seed, s.shr(seed, shift)
     for _ in range(_ROUNDS):
-        first, second = s.mul(c0, s.const(_MULTIPLIERS[0], u64)), s.mul(c2, s.const(_MULTIPLIERS[1], u64))
+        first, second = s.mul(s.and_(c0, low), multipliers[0]), s.mul(s.and_(c2, low), multipliers[1])
         c0, c2 = s.xor(s.xor(s.shr(second, shift), c1), k0), s.xor(s.xor(s.shr(first, shift), c3), k1)
-        c1, c3 = s.and_(second, low), s.and_(first, low)
-        k0 = s.and_(s.add(k0, s.const(_WEYL[0], u64)), low)
-        k1 = s.and_(s.add(k1, s.const(_WEYL[1], u64)), low)
+        c1, c3 = second, first
+        k0, k1 = s.add(k0, s.const(_WEYL[0], u64)), s.add(k1, s.const(_WEYL[1], u64))
+    return c0, c1, c2, c3
+
+
+def _random_bits_scalar(s: Any, seed: Any, offset: Any, index: Any) -> Any:
+    u64 = dtypes.uint64
+    position = s.cast(index, u64)
+    c0, c1, c2, c3 = philox(s, seed, s.add(offset, s.shr(position, s.const(2, u64))))
     odd = s.cmp("ne", s.and_(position, s.const(1, u64)), s.const(0, u64))
     late = s.cmp("ne", s.and_(position, s.const(2, u64)), s.const(0, u64))
     return s.cast(s.select(late, s.select(odd, c3, c2), s.select(odd, c1, c0)), dtypes.uint32)
@@ -228,10 +239,21 @@ def word_tensors(key: Any, count: int, shape: Shape) -> list[Any]:
     """``count`` tensors of random words, one part of the stream after the other."""
     if count == 1:
         return [random_bits(key, shape=shape)]
+    size = dims.product(shape)
+    if size % WORDS == 0:  # each part begins with a block
+        return [random_bits(_later(key, size // WORDS * i), shape=shape) for i in range(count)]
     words = random_bits(key, shape=(count, *shape))
     ones = (1,) * (len(shape) + 1)
     parts = [slice(words, starts=(i, *(0 for _ in shape)), stops=(i + 1, *shape), strides=ones) for i in range(count)]
     return [reshape(part, shape=shape) for part in parts]
+
+
+def _later(key: Any, blocks: DimLike) -> Any:
+    """The key whose stream begins so many blocks behind that of ``key``."""
+    if blocks == 0:
+        return key
+    ahead = [full(shape=(1,), value=count, dtype=dtypes.uint64) for count in (0, blocks)]
+    return add(key, concat(*ahead, axis=0))
 
 
 def _scaled(words: Any, shift: int, dtype: DType, scale: float) -> Any:

@@ -19,6 +19,7 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op, OpenShape
 from jitgraph.ops import rules
+from jitgraph.ops.distributions import WORDS
 from jitgraph.random.generator import Generator, current, next_key
 from jitgraph.tensor import Tensor, lifting, scalars, tensor_of, wrap
 from jitgraph.tensor.functions.creation import shape_of
@@ -36,8 +37,9 @@ from jitgraph.tensor.lifting import TensorLike
 # shape are the same as those in a row.
 
 _WORTH: Final = 64  # draws of a few numbers op by op take as long as compiling the kernel
+_MANY: Final = 1 << 15  # numbers, for which ops one by one take as long as half of compiling a kernel
 _NUMBERS: Final = 8192  # take as long as a draw of a few
-_spent: Final[dict[Op, int]] = {}
+_spent: Final[dict[Any, int]] = {}
 
 
 def numbers(op: Op, key: Any, shape: Sequence[DimLike], dtype: DType) -> Any:
@@ -50,15 +52,15 @@ def words(key: Any, shape: Sequence[DimLike]) -> Any:
     return _drawn(ops.random_bits, key, tuple(shape), {}, dtypes.uint32)
 
 
-def _drawn(op: Op, key: Any, sizes: tuple[Any, ...], attrs: Attrs, dtype: DType) -> Any:
-    draw: Any = op
+def _drawn(op: Any, key: Any, sizes: tuple[Any, ...], attrs: Attrs, dtype: DType) -> Any:
     if context.current().emitter is EAGER and isinstance(key, EagerValue):
         count = math.prod(sizes)
         spent = _spent[op] = _spent.get(op, 0) + 1 + count // _NUMBERS
-        if count and spent > _WORTH:
+        if count and (spent > _WORTH or count >= _MANY):
             row: Any = _in_a_row(op)
-            return ops.reshape(row(key, EagerValue(np.empty(count, dtype)), **attrs), shape=sizes)
-    return draw(key, shape=sizes, **attrs)
+            shape = (count // WORDS, WORDS) if count % WORDS == 0 else (count,)
+            return ops.reshape(row(key, EagerValue(np.empty(shape, dtype)), **attrs), shape=sizes)
+    return op(key, shape=sizes, **attrs)
 
 
 @cache
@@ -68,11 +70,11 @@ def _in_a_row(op: Any) -> Op:
     def body(key: Any, like: Any, **attrs: Any) -> Any:
         return op(key, shape=like.type.shape, **attrs)
 
-    return fused_op(f"{op.name}_in_a_row", body, ["nondifferentiable"], _open)
+    return fused_op(f"{op.name if isinstance(op, Op) else op.__name__}_in_a_row", body, ["nondifferentiable"], _open)
 
 
 def _open(key: tuple[int, ...], like: tuple[int, ...], **attrs: Any) -> tuple[OpenShape, OpenShape]:
-    return key, (rules.open_extent(like[0], "n"),)
+    return key, (rules.open_extent(like[0], "n"), *like[1:])
 
 
 # ----------------------------------------------------------------------
@@ -209,13 +211,19 @@ def randint(
     low, high = scalars.python_int(low), scalars.python_int(high)
     if not 0 < high - low <= 2**32:
         raise JitgraphError(f"randint: [{low}, {high}) is empty or spans more than 2**32 numbers")
-    sizes, kind = shape_of(shape), dtypes.int64 if dtype is None else dtypes.canonical(dtype)
+    sizes, kind = tuple(shape_of(shape)), dtypes.int64 if dtype is None else dtypes.canonical(dtype)
     for bound in (low, high - 1):
         scalars.require_representable(bound, kind)
-    bits = words(at(device, current(generator).key(dims.product(sizes))), sizes)
-    wide = wrap(lifting.cast(bits, dtypes.uint64))
-    scaled = (wide * (high - low)) >> 32  # Lemire 2019, without the rejection: biased by less than span / 2**32
-    return (scaled.astype(dtypes.int64) + low).astype(kind)  # type: ignore[no-any-return]
+    key = at(device, current(generator).key(dims.product(sizes)))
+    return wrap(_drawn(_integers, key, sizes, {"low": low, "span": high - low, "dtype": kind}, kind))
+
+
+def _integers(key: Any, *, shape: Sequence[DimLike], low: int, span: int, dtype: DType) -> Any:
+    """Lemire 2019, without the rejection: biased by less than span / 2**32."""
+    wide = lifting.cast(ops.random_bits(key, shape=shape), dtypes.uint64)
+    factor, shift = (ops.full(shape=shape, value=value, dtype=dtypes.uint64) for value in (span, 32))
+    scaled = lifting.cast(ops.shift_right(ops.mul(wide, factor), shift), dtypes.int64)
+    return lifting.cast(ops.add(scaled, ops.full(shape=shape, value=low, dtype=dtypes.int64)), dtype)
 
 
 def bernoulli(p: TensorLike, shape: Any = None, *, generator: Generator | None = None) -> Tensor:

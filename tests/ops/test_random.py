@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,15 @@ import scipy.special
 
 import jitgraph as jg
 from jitgraph import dtypes, ops
+from jitgraph.compiler import compile
 from jitgraph.eager.tape import EagerValue
+from jitgraph.ir.builder import build
+from jitgraph.ir.interpreter import interpret
+from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
 from jitgraph.ops import distributions
 from jitgraph.random import basic
+from jitgraph.runtime import loader
 
 # The block for counter 0 and key 0 among the known answers of Philox4x32-10 that Random123 comes with.
 ZERO_BLOCK = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
@@ -459,3 +466,36 @@ def test_words_drawn_by_the_kernel_for_all_shapes(monkeypatch: pytest.MonkeyPatc
         for worth in (10**9, 0):
             monkeypatch.setattr(basic, "_WORTH", worth)
             np.testing.assert_array_equal(basic.words(key, shape).array, expected, strict=True)
+
+
+@pytest.mark.parametrize("shape", [(4,), (64,), (1000,), (1002,), (5, 64), (33, 4), (7, 12), (2, 3, 128)], ids=str)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_numbers_are_the_same_in_blocks_and_one_by_one(shape: tuple[int, ...], dtype: str) -> None:
+    """Of four neighbours a kernel computes one block of the stream; a counter wraps in the middle of it all."""
+    for offset in (3, 2**64 - 5, 2**32 - 2):
+        key = np.array([2**63 + 12345, offset], np.uint64)
+        for op in (ops.uniform, ops.normal, ops.exponential):
+            draw = partial(op, shape=shape, dtype=dtypes.canonical(dtype))
+            graph = build(draw, [TensorType(dtypes.uint64, (2,))])
+            (expected,) = interpret(graph, [key])
+            for level in (name for name in loader.cpu_levels() if Target.named(name).fma):
+                (actual,) = compile(graph, Target.named(level)).run([key])
+                assert actual.tobytes() == expected.tobytes(), (op.name, level, offset)
+
+
+@pytest.mark.parametrize("count", [32_768, 40_001, 65_540])
+def test_many_numbers_are_those_of_few(count: int) -> None:
+    """A kernel draws many at once, with the bits of ops one by one."""
+    key = np.array([9, 2**32 - 100], np.uint64)
+    for draw in (lambda: jg.random.normal((count,)), lambda: jg.random.randint(-5, 2**31, (count,))):
+        jg.random.set_state(jg.asarray(key))
+        at_once = draw().numpy()
+        after = jg.random.get_state().numpy()
+        jg.random.set_state(jg.asarray(key))
+        traced = jg.trace(draw)().numpy()
+        assert at_once.tobytes() == traced.tobytes()
+        assert after.tobytes() == jg.random.get_state().numpy().tobytes()
+    words = ops.random_bits.evaluate(key, shape=(count,)).astype(np.uint64)
+    jg.random.set_state(jg.asarray(key))
+    expected = (words * np.uint64(2**31 + 5) >> np.uint64(32)).astype(np.int64) - 5
+    np.testing.assert_array_equal(jg.random.randint(-5, 2**31, (count,)).numpy(), expected)

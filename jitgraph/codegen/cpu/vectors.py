@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, TypeGuard
 
 from jitgraph.codegen.cpu import pool
 from jitgraph.codegen.kernels.index import coefficient
-from jitgraph.codegen.kernels.kernel import Body, Contract, Let, Load, Loop, Store, bodies_of
+from jitgraph.codegen.kernels.kernel import Body, Contract, Let, Load, Loop, Statement, Store, bodies_of, statements_of
 from jitgraph.codegen.llvm.builder import LlvmScalar, check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, subtract
@@ -26,14 +26,21 @@ LINE_BYTES: Final = 64
 _FEW_ROWS: Final = 8
 _SHORT_BODY: Final = 24
 
+VERY_LONG_BODY: Final = 90
+"""Length from which on a body is emitted once, always masked, rather than for full vectors and again for the rest."""
+
 
 def vector_lanes(loop: Loop, env: Environment) -> int:
     """Lanes for a loop: as many as one register holds of its widest values, but few where it gathers narrow ones.
 
     Sums down columns take several registers: their chains of additions overlap, and more of each row is read at once.
-    Where few rows go together, side by side, it is a cache line of each: more would read each row in leaps.
+    Where few rows go together, side by side, it is a cache line of each: more would read each row in leaps. In a long
+    body the few values that are wider than the others take two registers.
     """
-    lanes = env.target.vector_bytes // _widest(loop.body, env)
+    widest = _widest(loop.body, env)
+    if widest == 8 and length(loop.body) >= VERY_LONG_BODY and _is_mostly_narrow(loop.body):
+        widest = 4
+    lanes = env.target.vector_bytes // widest
     if is_scattered(loop.body, loop.axis):
         return min(lanes, _SCATTERED_LANES)
     sums = [statement for statement in loop.body if isinstance(statement, Loop) and statement.carries]
@@ -41,6 +48,16 @@ def vector_lanes(loop: Loop, env: Environment) -> int:
         few = all(map(_takes_few_rows, sums))
         lanes *= max(1, LINE_BYTES // env.target.vector_bytes) if few else _COLUMN_REGISTERS
     return lanes
+
+
+def _is_mostly_narrow(body: Body) -> bool:
+    """Whether most of the work is on values of 4 bytes, as the numbers that are made of 64-bit random blocks are."""
+    sizes = [statement.var.dtype.itemsize for statement in statements_of(body) if _is_work(statement)]
+    return 2 * sizes.count(4) > len(sizes)
+
+
+def _is_work(statement: Statement) -> TypeGuard[Let]:
+    return isinstance(statement, Let) and statement.op != "const" and not is_bool(statement.var.dtype)
 
 
 def _takes_few_rows(loop: Loop) -> bool:
@@ -119,9 +136,6 @@ def work(body: Body, env: Environment, extents: tuple[DimLike, ...] = (), lanes:
 
 # ----------------------------------------------------------------------
 # Vector loops: full vectors, and then once the rest under a mask.
-
-VERY_LONG_BODY: Final = 90
-"""Length from which on a body is emitted once, always masked, rather than for full vectors and again for the rest."""
 
 Step = Callable[[Environment, list[LlvmScalar]], list[LlvmScalar]]
 _MASKED_BYTES: Final = (4, 8)  # sizes of elements for which x86-64-v3 has masked loads and stores

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Final
 
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import Kernel
@@ -21,7 +22,7 @@ from jitgraph.ir.op import Kind, Lowering
 from jitgraph.ir.types import Constant, Shape, TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
-from jitgraph.runtime import loader
+from jitgraph.runtime import imports, loader
 
 # ----------------------------------------------------------------------
 # ScheduleBuilder: the buffers, steps and check sites of a schedule while a graph is lowered to it.
@@ -154,6 +155,17 @@ def is_empty(type: TensorType) -> bool:
 # Groups in which every element of an output is computed by itself: elementwise chains, copies, stored views.
 
 
+_RANDOM: Final = "jitgraph.codegen.lower.random_words"  # imported by the first graph that draws
+
+
+def _blocks(builder: ScheduleBuilder, group: Group, shape: Shape) -> Shape | None:
+    """The shape of the blocks of elements that are computed together, as random words are; None for one by one."""
+    if not builder.decisions.random_blocks or all(node.op.lowering != "random_bits" for node in group.graph.nodes):
+        return None
+    blocks: Shape | None = imports.module(_RANDOM).blocks_of(shape)
+    return blocks
+
+
 def lower_pointwise(builder: ScheduleBuilder, group: Group) -> None:
     """One nest of independent iterations for each shape among the outputs."""
     by_shape: dict[Shape, list[tuple[Value, Storage]]] = {}
@@ -163,9 +175,12 @@ def lower_pointwise(builder: ScheduleBuilder, group: Group) -> None:
     for shape, outputs in by_shape.items():
         recorder = KernelRecorder()
         values = builder.evaluator(recorder, group)
-        with recorder.loops(builder.decisions.independent(shape), shape) as index:
+        blocks = _blocks(builder, group, shape)
+        with recorder.loops(builder.decisions.independent(blocks or shape), blocks or shape) as place:
+            indices = [place] if blocks is None else imports.module(_RANDOM).elements_of(shape, place)
             # Everything is read before anything is written, so an output may take an input's memory.
-            results = [values.at(value, index) for value, _ in outputs]
-            for result, (value, storage) in zip(results, outputs, strict=True):
-                recorder.store(storage, offset(index, value.shape), result)
+            results = [[values.at(value, index) for index in indices] for value, _ in outputs]
+            for row, (value, storage) in zip(results, outputs, strict=True):
+                for index, result in zip(indices, row, strict=True):
+                    recorder.store(storage, offset(index, value.shape), result)
         builder.launch(recorder, group.name)

@@ -40,6 +40,7 @@ INLINE: Final[Mapping[Kind | Lowering, Inline]] = {
     "elementwise": elementwise_at,
     **CREATION,
     **MOVEMENT,
+    "random_bits": imports.function("jitgraph.codegen.lower.random_words", "random_bits_at"),
     "gather": imports.function(_GATHERING, "gather_at"),
     "dynamic_slice": imports.function(_GATHERING, "dynamic_slice_at"),
     "dynamic_update_slice": imports.function(_GATHERING, "dynamic_update_slice_at"),

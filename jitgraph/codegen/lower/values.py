@@ -257,19 +257,7 @@ def _constant_at(values: Evaluator, node: Node, output: int, index: Index, mask:
     return values.recorder.load(values.constants(node), offset(index, node.output.shape), mask)
 
 
-def _random_bits_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
-    recorder = values.recorder
-    (key,) = node.inputs
-    position = recorder.index_value(offset(index, node.output.shape))
-    seed, counter = values.at(key, (0,)), values.at(key, (1,))
-    assert node.op.scalar is not None
-    result = node.op.scalar(ScalarOps(recorder, seed.dtype), seed, counter, position)
-    assert isinstance(result, Var)
-    return result
-
-
 CREATION: dict[Kind | Lowering, Inline] = {
-    "random_bits": _random_bits_at,
     "full": _full_at,
     "iota": _iota_at,
     "constant": _constant_at,

@@ -87,5 +87,6 @@ CPU: Final = LoweringStrategies(
             most_unrolled_steps=49,
         ),
         lane_cuts=IndexSetSplitting(least=8, most_statements=240),  # a vector of float32; a few ms of LLVM
+        random_blocks=True,
     ),
 )

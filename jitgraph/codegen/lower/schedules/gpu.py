@@ -65,6 +65,7 @@ GPU: Final = LoweringStrategies(
         images=None,
         convolutions=None,
         lane_cuts=None,
+        random_blocks=False,
     ),
 )
 

@@ -214,7 +214,8 @@ class Heuristics:
 
     ``slot_bytes`` are the accumulators of a reduction whose order is free. Up to ``rows_in_chunks`` rows of a
     cumulative op are worked on in chunks (``lower/cumulative.py``), more of them one in each iteration. ``products``
-    are cut by their steps; what becomes of those of a ``library`` is a nest of its own (``lower/contraction.py``).
+    are cut by their steps; what becomes of those of a ``library`` is a nest of its own (``lower/contraction.py``). With
+    ``random_blocks`` an iteration computes the elements that belong to a block of random words.
     """
 
     independent: Independent
@@ -232,3 +233,4 @@ class Heuristics:
     images: ImagesTogether | None
     convolutions: ConvolutionCopies | None
     lane_cuts: IndexSetSplitting | None
+    random_blocks: bool

@@ -190,7 +190,7 @@ def _rest_transformed(x: Pair, length: int, done: int, sign: int) -> Pair:
         columns = [transpose(part, permutation=(0, 2, 1)) for part in columns]
     shape = (rows, done, length, 1) if length > LANE else (rows, length, done)
     packed = _packed(*(reshape(part, shape=shape) for part in columns))
-    result = _planes(dft(packed, inverse=sign > 0, scale=1.0))
+    result = _parts_of(dft(packed, inverse=sign > 0, scale=1.0))
     if length > LANE:
         result = tuple(transpose(reshape(p, shape=(rows, done, length)), permutation=(0, 2, 1)) for p in result)
     return reshape(result[0], shape=(rows, length * done)), reshape(result[1], shape=(rows, length * done))
@@ -201,17 +201,17 @@ def _packed(real: Any, imag: Any) -> Any:
     return concat(*(reshape(part, shape=(*part.shape, 1)) for part in (real, imag)), axis=len(real.shape))
 
 
-def _planes(x: Any) -> Pair:
+def _parts_of(x: Any) -> Pair:
     """The parts that stand along the last axis."""
     shape = x.shape[:-1]
     rank = len(x.shape)
 
-    def plane(number: int) -> Any:
+    def part(number: int) -> Any:
         starts, stops = (0,) * (rank - 1), shape
         cut = slice(x, starts=(*starts, number), stops=(*stops, number + 1), strides=(1,) * rank)
         return reshape(cut, shape=shape)
 
-    return plane(0), plane(1)
+    return part(0), part(1)
 
 
 def _product(x: Any, matrix: Any) -> Any:
@@ -270,7 +270,7 @@ def _rows_transformed(x: Pair, sign: int) -> Pair:
     """``dft`` of parts of shape [rows, n]."""
     rows, n = x[0].shape
     packed = _packed(*(reshape(part, shape=(rows, n, 1)) for part in x))
-    real, imag = _planes(dft(packed, inverse=sign > 0, scale=1.0))
+    real, imag = _parts_of(dft(packed, inverse=sign > 0, scale=1.0))
     return reshape(real, shape=(rows, n)), reshape(imag, shape=(rows, n))
 
 
@@ -325,7 +325,7 @@ def _dft(x: Any, *, inverse: bool, scale: float) -> Any:
     n = _require_size(x.shape, len(x.shape) - 3)
     *outer, _, inner, _ = x.shape
     rows, sign = _product_of(outer), 1 if inverse else -1
-    parts = [reshape(part, shape=(rows, n, inner)) for part in _planes(x)]
+    parts = [reshape(part, shape=(rows, n, inner)) for part in _parts_of(x)]
     alone = isinstance(inner, int) and inner == 1
     if not alone:
         parts = [transpose(part, permutation=(0, 2, 1)) for part in parts]
@@ -371,7 +371,7 @@ def _of_real(x: Any) -> Pair:
         real, imag = _rows_transformed((x, zero), -1)
         return _cut(real, 0, half + 1), _cut(imag, 0, half + 1)
     spectrum = dft(reshape(x, shape=(rows, half, 1, 2)), inverse=False, scale=1.0)
-    real, imag = (reshape(part, shape=(rows, half)) for part in _planes(spectrum))
+    real, imag = (reshape(part, shape=(rows, half)) for part in _parts_of(spectrum))
     a, b = concat(real, _cut(real, 0, 1), axis=1), concat(imag, _cut(imag, 0, 1), axis=1)
     c, d = _mirrored(real), _mirrored(imag)
     halved = full_like(0.5, a)
@@ -400,7 +400,7 @@ def _dft_to_real(x: Any, *, n: int, scale: float) -> Any:
     half = _require_size(x.shape, len(x.shape) - 2)
     *outer, _, _ = x.shape
     rows = _product_of(outer)
-    real, imag = (reshape(part, shape=(rows, half)) for part in _planes(x))
+    real, imag = (reshape(part, shape=(rows, half)) for part in _parts_of(x))
     return reshape(_scaled(_to_real(real, imag, n), scale), shape=(*outer, n))
 
 

@@ -39,7 +39,7 @@ def decompose_complex(graph: Graph, target: Target) -> Graph:
         if _is_complex(value.type):
             packed = builder.input(_with_parts(value.type), value.hint)
             with context.using(emitter=builder, constraints=known):
-                split.pairs[value] = split.planes(packed)
+                split.pairs[value] = split.parts_of(packed)
         else:
             builder.inputs.append(value)
     split.run(graph)
@@ -72,7 +72,7 @@ def _with_parts(type: Type) -> TensorType:
     return TensorType(part_of(type.dtype), (*type.shape, 2))
 
 
-def _plane(packed: Value, number: int) -> Value:
+def _part_slice(packed: Value, number: int) -> Value:
     shape = packed.shape[:-1]
     starts, stops = (0,) * len(shape), shape
     cut = ops.slice(packed, starts=(*starts, number), stops=(*stops, number + 1), strides=(1,) * len(packed.shape))
@@ -90,9 +90,9 @@ class _Split:
         self._packed: dict[Pair, Value] = {}  # what both parts of a value are slices of
         self._replaced: dict[Value, Value] = {}
 
-    def planes(self, packed: Value) -> Pair:
+    def parts_of(self, packed: Value) -> Pair:
         """The parts that stand along the last axis of ``packed``."""
-        pair = _plane(packed, 0), _plane(packed, 1)
+        pair = _part_slice(packed, 0), _part_slice(packed, 1)
         self._packed[pair] = packed
         return pair
 
@@ -130,7 +130,7 @@ class _Split:
         elif node.op is ops.as_pairs:
             self._replaced[node.output] = self.joined(self.pairs[node.inputs[0]])
         elif node.op is ops.of_pairs:
-            self.pairs[node.output] = self.planes(self.value(node.inputs[0]))
+            self.pairs[node.output] = self.parts_of(self.value(node.inputs[0]))
         elif node.op.parts is not None:
             operands = [self.pairs.get(value, self.value(value)) for value in node.inputs]
             self._made(node, node.op.parts(*operands, **node.attrs))

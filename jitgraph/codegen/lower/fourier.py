@@ -88,7 +88,7 @@ def _weighted(digits: Sequence[DimLike], weights: Sequence[int]) -> DimLike:
     return total
 
 
-class _Planes:
+class _SplitBuffer:
     """Numbers in a kernel's own memory, real and imaginary parts each in a buffer."""
 
     def __init__(self, recorder: KernelRecorder, dtype: DType, size: int) -> None:
@@ -174,14 +174,14 @@ class _Transform:
         return lambda numbers: [self._load(index(number)) for number in numbers], stores
 
     def in_two_steps(self) -> None:
-        """Columns of a elements from memory into two planes [a, b], and rows of b from there, as columns of it."""
+        """Columns of a elements from memory into two temporaries [a, b], and rows of b from there, as columns of it."""
         split = halves(self.n)
         assert split is not None
         a, b = split
         inner = self.x.shape[-2]
         assert isinstance(inner, int) and inner == 1, "long transforms are of the last axis"
         shape = (*self.outer, a, b)
-        planes = [self.builder.temporary(TensorType(self.dtype, shape)) for _ in range(2)]
+        temporaries = [self.builder.temporary(TensorType(self.dtype, shape)) for _ in range(2)]
         with self._lanes_of(b) as (row, block, lane, beside):
             column = block * beside + lane
             fine = self._table(np.arange(a)[:, None] * np.arange(beside), self.n)
@@ -189,25 +189,25 @@ class _Transform:
 
             loads, _ = self._at(lambda j: (*row, j * b + column, 0))
 
-            def to_planes(numbers: Sequence[DimLike], x: Sequence[Number]) -> None:
+            def to_temporaries(numbers: Sequence[DimLike], x: Sequence[Number]) -> None:
                 for k, value in zip(numbers, x, strict=True):
                     turn = self._of(fine, k * beside + lane), self._of(coarse, k * (b // beside) + block)
                     turned = times(self.ops, value, times(self.ops, *turn))
-                    for plane, part in zip(planes, turned, strict=True):
-                        self.recorder.store(plane, offset((*row, k, column), shape), part)
+                    for temporary, part in zip(temporaries, turned, strict=True):
+                        self.recorder.store(temporary, offset((*row, k, column), shape), part)
 
-            self._in_lanes(a, radices(a) or (), loads, to_planes)
+            self._in_lanes(a, radices(a) or (), loads, to_temporaries)
         self._launch()
         with self._lanes_of(a) as (row, block, lane, beside):
             place = block * beside + lane
 
-            def from_planes(numbers: Sequence[DimLike]) -> list[Number]:
+            def from_temporaries(numbers: Sequence[DimLike]) -> list[Number]:
                 at = [offset((*row, place, j), shape) for j in numbers]
-                real, imag = ([self.recorder.load(plane, index) for index in at] for plane in planes)
+                real, imag = ([self.recorder.load(temporary, index) for index in at] for temporary in temporaries)
                 return list(zip(real, imag, strict=True))
 
             _, stores = self._at(lambda k: (*row, k * a + place, 0))
-            self._in_lanes(b, radices(b) or (), from_planes, stores, reads_rows=True)
+            self._in_lanes(b, radices(b) or (), from_temporaries, stores, reads_rows=True)
         self._launch()
 
     @contextmanager
@@ -234,7 +234,7 @@ class _Transform:
         n, s = self.n, self.ops
         half, turns = s.const(0.5), self._turns()
         with self._iterations() as row:
-            spectrum = _Planes(self.recorder, self.dtype, n + 1)
+            spectrum = _SplitBuffer(self.recorder, self.dtype, n + 1)
 
             def pair(j: DimLike) -> Number:
                 return self.values.at(self.x, (*row, 2 * j)), self.values.at(self.x, (*row, 2 * j + 1))
@@ -259,7 +259,7 @@ class _Transform:
         n, s = self.n, self.ops
         turns = self._turns()
         with self._iterations() as row:
-            pairs = _Planes(self.recorder, self.dtype, n)
+            pairs = _SplitBuffer(self.recorder, self.dtype, n)
 
             def pair(x: Number, y: Number, turn: Number) -> Number:
                 (a, b), (c, d) = x, y
@@ -294,7 +294,7 @@ class _Transform:
             return
         first, *middle, last = self.radices
         m = self.n // first
-        source, target = (_Planes(self.recorder, self.dtype, self.n) for _ in range(2))
+        source, target = (_SplitBuffer(self.recorder, self.dtype, self.n) for _ in range(2))
         turns = self._table(np.arange(1, first)[:, None] * np.arange(m), self.n)
         with self.recorder.loop("vector", m) as p:
             results = butterfly(self.ops, [load(j * m + p) for j in range(first)], self.sign)
@@ -333,11 +333,11 @@ class _Transform:
             numbers: list[DimLike] = list(range(n))
             stores(numbers, butterfly(self.ops, loads(numbers), self.sign))
             return
-        planes = _Planes(self.recorder, self.dtype, n)
+        work = _SplitBuffer(self.recorder, self.dtype, n)
         if reads_rows:
             source = loads
-            self._blocks_of(n, lambda numbers: planes.stores(numbers, source(numbers)))
-            loads = planes.loads
+            self._blocks_of(n, lambda numbers: work.stores(numbers, source(numbers)))
+            loads = work.loads
         lengths, length = [], n
         for radix in split:
             length //= radix
@@ -347,16 +347,16 @@ class _Transform:
             turns = self._rows_of_turns(m * radix, radix)
             with self.recorder.loops(["serial", "serial"], [blocks, m]) as (block, p):
                 at = [block * (radix * m) + j * m + p for j in range(radix)]
-                planes.stores(at, self._turned(butterfly(self.ops, loads(at), self.sign), turns, p))
-            loads = planes.loads
+                work.stores(at, self._turned(butterfly(self.ops, loads(at), self.sign), turns, p))
+            loads = work.loads
             blocks *= radix
         *before, last = split
         with self.recorder.loops(["serial"] * len(before), before) as digits:
             base = _weighted(digits, lengths[:-1])
             at = [base + j for j in range(last)]
-            x = butterfly(self.ops, planes.loads(at), self.sign)
+            x = butterfly(self.ops, work.loads(at), self.sign)
             if writes_rows:
-                planes.stores(at, x)
+                work.stores(at, x)
             else:
                 first = _weighted(digits, [prod(before[:i]) for i in range(len(before))])
                 stores([first + k * (n // last) for k in range(last)], x)
@@ -365,7 +365,7 @@ class _Transform:
                 base = _weighted(digits, lengths[1:])
                 first = _weighted(digits, [prod(split[: i + 1]) for i in range(len(digits))])
                 numbers = [base + k * lengths[0] for k in range(split[0])]
-                stores([first + k for k in range(split[0])], planes.loads(numbers))
+                stores([first + k for k in range(split[0])], work.loads(numbers))
 
     def _blocks_of(self, n: int, copy: Callable[[Sequence[DimLike]], None]) -> None:
         """``copy`` of all numbers below n, some neighbours at a time."""

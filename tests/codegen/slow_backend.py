@@ -93,7 +93,7 @@ SLOW = LoweringStrategies(
             most_unrolled_steps=4,
         ),
         lane_cuts=IndexSetSplitting(least=2, most_statements=1000),
-        random_blocks=True,
+        random_blocks=False,
     ),
 )
 

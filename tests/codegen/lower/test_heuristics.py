@@ -12,7 +12,7 @@ import pytest
 from jitgraph import compiler
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.heuristics import Heuristics
-from jitgraph.dtypes import DType, float32, int64
+from jitgraph.dtypes import DType, float32, int64, uint64
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
@@ -37,6 +37,7 @@ from jitgraph.ops import (
     sort,
     tanh,
     transpose,
+    uniform,
 )
 from tests.codegen.slow_backend import SLOW, Executed, SlowBackend
 
@@ -110,6 +111,12 @@ CASES["joined"] = of_floats(joined, (3, 5, 4), (3, 20))
 CASES["joined in long pieces"] = of_floats(lambda x, y: joined(x, y, 10), (3, 16, 8), (3, 130))
 CASES["scatter of the last"] = (lambda x, i, u: scatter(x, i, u, axis=0), *CASES["scatter"][1:])
 
+CASES["random numbers"] = (
+    lambda key: uniform(key, shape=(5, 64), dtype=float32),
+    [(uint64, (2,))],
+    [(2,)],
+)
+
 ASKED: dict[str, tuple[str, ...]] = {
     "independent": ("chain", "softmax of another axis", "scatter"),
     "slot_bytes": ("greatest",),
@@ -126,6 +133,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "convolutions": ("images", "rows of places", "large windows"),
     "lane_cuts": ("joined",),
     "scattering": ("scatter", "scatter of the last"),
+    "random_blocks": ("random numbers",),
 }
 """The decisions, and cases whose schedules differ by them."""
 

@@ -308,12 +308,12 @@ def measure(names: Sequence[str], threads: int) -> int:
     return failed
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--here", action="store_true", help="in this process, whose environment is set already")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.here:
         return measure(options.names, options.threads)
     count, eigen = str(options.threads), "false" if options.threads == 1 else "true"
@@ -329,4 +329,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jitgraph.codegen.cpu.tile import square_function
+from jitgraph.codegen.cpu.vectors import LINE_BYTES
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Load, Loop, Statement, Store
 from jitgraph.codegen.llvm import loops
@@ -12,6 +13,9 @@ from jitgraph.codegen.llvm.builder import LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import add, index_value, memory_type, multiply
 from jitgraph.ir.dims import DimLike
+
+
+_SQUARES_AHEAD: Final = 1
 
 
 class _Square(NamedTuple):
@@ -48,8 +52,26 @@ def emit_transposition(statement: Statement, env: Environment) -> bool:
         loops.counted(env, integer(0), integer(square.side), lanes, [], along)
         return []
 
+    _fetch_ahead(square, env)
     loops.counted(env, integer(0), integer(square.side), lanes, [], across)
     return True
+
+
+def _fetch_ahead(square: _Square, env: Environment) -> None:
+    """Ask for the lines of a square to come: where squares follow each other down the buffer, the processor does not
+    foresee them. Past the buffer's end nothing happens."""
+    env.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
+    buffer, line = env["&" + square.load.buffer], max(1, LINE_BYTES // square.load.var.dtype.itemsize)
+    ahead = multiply(env, index_value(env, square.stride), integer(_SQUARES_AHEAD * square.side))
+
+    def column(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
+        for row in range(0, square.side, line):
+            there = env.at({square.row: integer(row), square.column: at})
+            address = _address(env, buffer, add(env, index_value(there, square.load.index), ahead))
+            env.function.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
+        return []
+
+    loops.counted(env, integer(0), integer(square.side), 1, [], column)
 
 
 def _square(statement: Statement, env: Environment) -> _Square | None:

@@ -14,7 +14,6 @@ from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import add, index_value, memory_type, multiply
 from jitgraph.ir.dims import DimLike
 
-
 _SQUARES_AHEAD: Final = 1
 
 

@@ -45,11 +45,12 @@ _MOST: Final = 4096
 _SMALL_VIEW: Final = 1 << 16
 _OFTEN: Final = 64  # calls of a ufunc after which its kernel is asked for
 _LONG_SORT: Final = 1 << 15  # elements, for which NumPy takes some milliseconds
+_LONG_SEARCH: Final = 1 << 12  # numbers, for each of which there are some steps of several ops
 
 
 def runs_kernel(op: Op, dtypes: DTypes, shapes: Sequence[tuple[int, ...]], attrs: Attrs) -> bool:
     """Whether an op on operands of these dtypes and shapes runs a kernel wherever there can be one."""
-    return is_compiled(op, dtypes, attrs) or "fused_op" in op.traits or is_long_sort(op, shapes)
+    return is_compiled(op, dtypes, attrs) or "fused_op" in op.traits or is_long(op, shapes)
 
 
 def is_compiled(op: Op, dtypes: DTypes, attrs: Attrs) -> bool:
@@ -63,8 +64,10 @@ def is_compiled(op: Op, dtypes: DTypes, attrs: Attrs) -> bool:
     return op.kind in ("contraction", "reduce") or op.lowering == "cumulative"
 
 
-def is_long_sort(op: Op, shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Whether an op is a sort that NumPy takes so long for that a kernel, by digits and with the same bits, pays."""
+def is_long(op: Op, shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether NumPy takes so long for an op that a kernel, with the same bits, pays: a sort, by digits, or a search."""
+    if op.lowering == "search":
+        return prod(shapes[1]) >= _LONG_SEARCH
     return op.lowering == "sort" and prod(shapes[0]) >= _LONG_SORT
 
 

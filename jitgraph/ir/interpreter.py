@@ -16,8 +16,8 @@ from jitgraph.dtypes import SHORT_NAMES
 from jitgraph.errors import ArgumentError, DTypeError, GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.attributes import substitute_attrs
-from jitgraph.ir.builder import deaths_of, run_graph
-from jitgraph.ir.constraints import bind_sizes
+from jitgraph.ir.builder import deaths_of, decomposition, run_graph
+from jitgraph.ir.constraints import Constraints, bind_sizes
 from jitgraph.ir.control import Machine, execute
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType, Type
@@ -106,6 +106,9 @@ class _OfArrays(Interpreter):
             outputs = result if isinstance(result, tuple) else (result,)
         elif node.regions and len(node.regions[0].inputs) == len(inputs):  # a composite
             outputs = tuple(self.run(node.regions[0], inputs))
+        elif node.op.decompose is not None:  # one that a target takes whole
+            types = tuple(TensorType(x.dtype, x.shape) for x in map(np.asarray, inputs))
+            outputs = tuple(self.run(decomposition(node.op, types, attrs, Constraints()), inputs))
         else:
             raise GraphError(f"{node.op.name} cannot be evaluated", location=node.location, hint="run the passes first")
         if len(outputs) != len(node.outputs):

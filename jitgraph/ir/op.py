@@ -77,6 +77,7 @@ Nest: TypeAlias = Literal[
     "dft",
     "dft_of_real",
     "dft_to_real",
+    "search",
 ]
 MatrixNest: TypeAlias = Literal[
     "cholesky", "elimination", "solve", "inverse", "determinant", "substitution", "order", "qr", "eigh", "svd"

@@ -122,7 +122,7 @@ def _graph(
             stand_ins.append(numbers[position])
     with (
         shared.PAUSED.inside(),  # a finaliser would have its ops recorded
-        context.using(emitter=builder, constraints=builder.constraints, trace=_CallTrace()),
+        context.using(emitter=builder, constraints=builder.constraints, trace=CallTrace()),
     ):
         result = function(*stand_ins)
     if not isinstance(result, ValueHandle) or result._weak or result._value.__class__ is not Value:
@@ -182,7 +182,7 @@ class _Builder(GraphBuilder):
 _MOST_NODES: Final = 12
 
 
-class _CallTrace:
+class CallTrace:
     """What stands for the trace while a call is recorded: it knows the values of the call's own tensors alone."""
 
     takes_tape = False

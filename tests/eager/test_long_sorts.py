@@ -9,7 +9,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import dtypes, ops
-from jitgraph.eager.rules import is_long_sort
+from jitgraph.eager.rules import is_long
 
 ROWS, SIZE = 3, 12001
 
@@ -32,7 +32,7 @@ def drawn(dtype: Any, kind: str) -> np.ndarray:
 @pytest.mark.parametrize("dtype", [d for d in dtypes.DTYPES if not dtypes.is_complex(d)], ids=lambda d: d.name)
 def test_bits_are_those_of_the_evaluation(dtype: Any, kind: str) -> None:
     x = drawn(dtype, kind)
-    assert is_long_sort(ops.sort, (x.shape,)) and ops.sort.evaluate is not None
+    assert is_long(ops.sort, (x.shape,)) and ops.sort.evaluate is not None
     for inputs, axis in [(x, 1), (np.asfortranarray(x.T), 0), (x[:, ::-1], 1)]:
         for descending in (False, True):
             values, positions = ops.sort(jg.asarray(inputs).value, axis=axis, descending=descending)

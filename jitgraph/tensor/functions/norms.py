@@ -24,6 +24,7 @@ from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.reductions import sum as total
 from jitgraph.tensor.functions.shapes import expand_dims, reshape, squeeze
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.one_kernel import one_kernel
 from jitgraph.tensor.tensor import Tensor, wrap
 
 # ----------------------------------------------------------------------
@@ -131,8 +132,18 @@ def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     a, b = float_tensor(x1), float_tensor(x2)
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"cdist takes x1[..., P, M] and x2[..., R, M], not {a.value.type} and {b.value.type}")
+    distances: Tensor = _distances(a, b, p=float(p))
+    return distances
+
+
+def _differences(a: tuple[int, ...], b: tuple[int, ...], **attrs: Any) -> int:
+    return math.prod(a) * b[-2]
+
+
+@one_kernel(elements=_differences)
+def _distances(a: Tensor, b: Tensor, *, p: float) -> Tensor:
     difference: Tensor = expand_dims(a, -2) - expand_dims(b, -3)
-    return _norm(difference, float(p))
+    return _norm(difference, p)
 
 
 @method

@@ -14,7 +14,9 @@ from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError, UnsupportedOp
 from jitgraph.ir import context
+from jitgraph.ir.op import OpenShape
 from jitgraph.ops import rules
+from jitgraph.ops.rules import open_extent
 from jitgraph.tensor import indexing, lifting, scalars
 from jitgraph.tensor.functions.arithmetic import lerp
 from jitgraph.tensor.functions.complex_numbers import imag, real
@@ -28,7 +30,6 @@ from jitgraph.tensor.functions.elementwise import (
     logical_and,
     logical_not,
     maximum,
-    minimum,
     round,
     where,
 )
@@ -44,6 +45,7 @@ from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.shapes import expand_dims, reshape, squeeze
 from jitgraph.tensor.index_bounds import dim_of
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.one_kernel import one_kernel
 from jitgraph.tensor.scalars import listed
 from jitgraph.tensor.tensor import Tensor, wrap
 
@@ -262,14 +264,10 @@ def bucketize(x: TensorLike, boundaries: TensorLike, *, right: bool = False) -> 
     size = _size(ends, 0)
     if not isinstance(size, int):
         raise UndecidedError(f"bucketize by boundaries of the named size {size}")
-    low = wrap(ops.broadcast(_sized(0, tensor).value, shape=tensor.value.type.shape, axes=()))
-    high = low + size
-    for _ in range(size.bit_length()):
-        middle = (low + high) // 2
-        end = _along_vector(ends, minimum(middle, size - 1))
-        stays = (tensor < end) if right else (tensor <= end)
-        low, high = where(stays | (low >= high), low, middle + 1), where(stays, middle, high)
-    return low
+    operands = [tensor.value, ends.value]
+    if dtypes.is_bool(tensor.dtype):
+        operands = [lifting.cast(value, dtypes.uint8) for value in operands]
+    return wrap(ops.search(operands[1], operands[0], right=right))
 
 
 def _along_vector(vector: Tensor, indices: Tensor) -> Tensor:
@@ -354,11 +352,25 @@ def bin_indices(flat: Tensor, edges: Tensor, bins: int) -> tuple[Tensor, Tensor]
 
 def _histogram(x: Tensor, bins: Any, span: Any, weight: Tensor | None) -> tuple[Tensor, Tensor]:
     flat = reshape(x, -1)
-    edges, size = edges_of(flat, bins, span, "histogram")
+    edges, _ = edges_of(flat, bins, span, "histogram")
+    if weight is None:
+        return _counts(flat, edges), edges
+    return _counts(flat, edges, reshape(weight, -1)), edges
+
+
+def _open_rows(flat: tuple[int, ...], edges: tuple[int, ...], *weight: tuple[int, ...]) -> tuple[OpenShape, ...]:
+    row = (open_extent(flat[0], "n"),)
+    return row, edges, *[row] * len(weight)
+
+
+@one_kernel(open_shapes=_open_rows)
+def _counts(flat: Tensor, edges: Tensor, weight: Tensor | None = None) -> Tensor:
+    """How many numbers are in each bin between edges, or the sum of their weights."""
+    size = edges.value.type.shape[0] - 1
     bin_index, inside = bin_indices(flat, edges, size)
     dtype = flat.dtype if weight is None else weight.dtype
-    amounts = astype(inside, dtype) if weight is None else where(inside, reshape(weight, -1), 0)
-    return counted_indices(where(inside, bin_index, 0), amounts, size, dtype), edges
+    amounts = astype(inside, dtype) if weight is None else where(inside, weight, 0)
+    return counted_indices(where(inside, bin_index, 0), amounts, size, dtype)
 
 
 @method

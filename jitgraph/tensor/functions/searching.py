@@ -12,15 +12,17 @@ from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UnsupportedOp
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
+from jitgraph.ops.rules import open_extent
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.creation import shape_of
-from jitgraph.tensor.functions.elementwise import equal, logical_and, minimum, not_equal, where
+from jitgraph.tensor.functions.elementwise import equal, minimum, not_equal, where
 from jitgraph.tensor.functions.manipulation import concat
 from jitgraph.tensor.functions.method import axis_of, method
 from jitgraph.tensor.functions.reductions import Axis, argsort, cumsum, sort
 from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.one_kernel import one_kernel
 from jitgraph.tensor.tensor import Tensor, settled, wrap
 
 
@@ -125,25 +127,12 @@ def searchsorted(
         return search(left, right, side)
 
 
-def _before(element: Tensor, query: Tensor, side: str) -> Tensor:
-    """Whether an element of the row stands before the place of ``query``, in the order where NaN is the greatest."""
-    if not dtypes.is_float(element.dtype):
-        return element < query if side == "left" else element <= query
-    if side == "left":
-        return (element < query) | ((query != query) & (element == element))
-    return (element <= query) | (query != query)
-
-
 def _by_halving(row: Tensor, queries: Tensor, side: str) -> Tensor:
-    """Binary search: the place grows by halves of the row for as long as what stands before it is less."""
-    size = row.value.shape[0]
-    position = wrap(lifting.repeated(0, dtypes.int64, queries.value.shape))
-    for power in reversed(range(size.bit_length())):
-        further = position + (1 << power)
-        inside = further <= size
-        element = row[where(inside, further - 1, 0)]
-        position = where(logical_and(inside, _before(element, queries, side)), further, position)
-    return position
+    """Binary search, of bools as of integers."""
+    operands = [row.value, queries.value]
+    if dtypes.is_bool(row.dtype):
+        operands = [lifting.cast(value, dtypes.uint8) for value in operands]
+    return wrap(ops.search(*operands, right=side == "right"))
 
 
 def _by_merging(row: Tensor, queries: Tensor, side: str) -> Tensor:
@@ -169,11 +158,18 @@ def isin(x1: TensorLike, x2: TensorLike, *, invert: bool = False) -> Tensor:
     else:
         row = sort(right)
         with placement.beside(row.value):
-            is_member = equal(row[minimum(searchsorted(row, left), _number(size - 1))], left)
+            is_member = _is_among(row, left)
     return ~is_member if invert else is_member
 
 
 _FEW = 16
+
+
+@one_kernel(open_shapes=lambda row, x: (row, tuple(open_extent(n, f"n{axis}") for axis, n in enumerate(x))))
+def _is_among(row: Tensor, x: Tensor) -> Tensor:
+    """Whether each number is one of a sorted vector."""
+    (size,) = row.value.shape
+    return equal(row[minimum(searchsorted(row, x), _number(size - 1))], x)
 
 
 @method

@@ -19,13 +19,19 @@ from jitgraph.codegen.lower.schedules.heuristics import (
     SplitReductionSizes,
     TransposedSquares,
 )
-from jitgraph.codegen.lower.schedules.strategies import FOURIER, ROOTS, ROWS, LoweringStrategies, innermost_in_lanes
+from jitgraph.codegen.lower.schedules.strategies import (
+    ON_PROCESSORS,
+    ROOTS,
+    ROWS,
+    LoweringStrategies,
+    innermost_in_lanes,
+)
 
 SQUARE_SIDES: Final = (8, 16, 32)
 """Sides of transposed squares: registers and parts of them, and 8 KB of local memory for 64-bit elements."""
 
 CPU: Final = LoweringStrategies(
-    anchors={**ROOTS, **FOURIER},
+    anchors={**ROOTS, **ON_PROCESSORS},
     rows=ROWS,
     pointwise=lower_pointwise,
     heuristics=Heuristics(

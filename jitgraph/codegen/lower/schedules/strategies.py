@@ -52,10 +52,11 @@ ROOTS: Final[Mapping[Nest, LowerRoot]] = {
     "sort": _by("sorting", "lower_sort"),
     "check": _by("gathering", "lower_check"),
 }
-FOURIER: Final[Mapping[Nest, LowerRoot]] = {
+ON_PROCESSORS: Final[Mapping[Nest, LowerRoot]] = {
     "dft": _by("fourier", "lower_dft"),
     "dft_of_real": _by("fourier", "lower_dft_of_real"),
     "dft_to_real": _by("fourier", "lower_dft_to_real"),
+    "search": _by("searching", "lower_search"),
 }
 ROWS: Final[LowerGroup] = _by("rows", "lower_rows")
 

@@ -55,6 +55,7 @@ Trait: TypeAlias = Literal[
     "gradient_by_python",  # a composite whose gradient has ops that Python evaluates, which no eager kernel can
     "one_kernel",  # its region becomes one kernel and is not inlined
     "ruled_by_region",  # a composite whose vjp takes its ``regions`` beside the attributes
+    "called_by_name",  # a function that whoever runs a file has in a table, under the attribute ``name``
     "recomputed",  # a composite whose region runs once more where it is differentiated
     "autocast_low",  # under autocast it runs in the low precision
     "autocast_wide",  # under autocast it runs in float32
@@ -145,8 +146,8 @@ class Op:
     vjp: ``vjp(ct, out, *inputs, **attrs)`` written over Op calls: a cotangent, or None, for each input. For several
         outputs ``ct`` and ``out`` are tuples (a missing ct is None). None: the op has no gradient.
     jvp: ``jvp(tangents, out, *inputs, **attrs)``; where None, the vjp of the vjp serves.
-    batch: the name of its batching rule (``passes/batching.py``), where the kind does not say it; an op without a rule
-        is batched through its decomposition, or applied to one sample after another.
+    batch: the name of its batching rule (``passes/batching.py``), or the rule of an op outside the table, where the
+        kind does not say it; an op without one is batched by its decomposition, or applied to one sample after another.
     scalar: for elementwise ops, ``scalar(s, *scalars, **attrs)`` in scalar ops (``ir/scalar.py``).
     reduction: for reduce ops, and for cumulative ones and scatters that combine.
     index_map: for movement ops, ``index_map(index, *types, **attrs)`` gives for an output index (a tuple of DimLike
@@ -179,7 +180,7 @@ class Op:
     ufunc: Any = None
     vjp: Callable[..., tuple[Any, ...]] | None = None
     jvp: Callable[..., Any] | None = None
-    batch: Batching | None = None
+    batch: Batching | Callable[..., Any] | None = None
     scalar: Callable[..., Any] | None = None
     reduction: Reduction | None = None
     index_map: Callable[..., Any] | None = None

@@ -112,6 +112,7 @@ from jitgraph.ops.cumulative import cummax as cummax
 from jitgraph.ops.cumulative import cummin as cummin
 from jitgraph.ops.cumulative import cumprod as cumprod
 from jitgraph.ops.cumulative import cumsum as cumsum
+from jitgraph.ops.custom_calls import custom_call as custom_call
 from jitgraph.ops.custom_rules import custom_gradient as custom_gradient
 from jitgraph.ops.custom_rules import recompute as recompute
 from jitgraph.ops.decompositions import cholesky as cholesky

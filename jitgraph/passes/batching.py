@@ -286,6 +286,8 @@ _OF_KIND: Final[Mapping[str, Batching]] = {"elementwise": "alike", "reduce": "sh
 
 def rule_of(op: Op) -> Rule | None:
     """The rule that the op names, or that of its kind; None for one that is taken sample by sample."""
+    if callable(op.batch):
+        return op.batch
     name = op.batch or _OF_KIND.get(op.kind)
     if name is None and "pointwise" in op.traits:
         name = "alike"

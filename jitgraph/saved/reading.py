@@ -35,6 +35,7 @@ from jitgraph.runtime.loader.state_files import CONSTANT, is_constant
 from jitgraph.runtime.loader.structures import OMITTED, Argument, assembled, first_fitting, flattened, paths_of
 from jitgraph.saved.state import load_tensors, tensors_of, value_on, write_state_file
 from jitgraph.tensor import Tensor, lifting, scalars, wrap, wrap_as
+from jitgraph.tensor.custom import bound_to
 from jitgraph.tensor.functions.creation import asarray
 from jitgraph.tracing.call.function import TracedFunction, trace
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
@@ -277,7 +278,13 @@ def _rebuilt(structure: Any, results: Sequence[Tensor]) -> Any:
     return (tuple if kind == "tuple" else list)(_rebuilt(child, results) for child in content)
 
 
-def load(path: str | os.PathLike[str], *, entry: str | None = None, device: str = CPU) -> SavedModel:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    entry: str | None = None,
+    device: str = CPU,
+    custom_ops: Mapping[str, Any] | None = None,
+) -> SavedModel:
     """The function saved at ``path``; LoadError for a file that is damaged, hostile or from another version.
 
     It is called with tensors or arrays of the saved dtypes and sizes, is compiled for this machine, and may be traced,
@@ -285,10 +292,14 @@ def load(path: str | os.PathLike[str], *, entry: str | None = None, device: str 
     and has the others as attributes, ``model.step(x)``, over the same state; ``entry`` names one of them. With a GPU
     such as "cuda:0" as ``device`` its state lies there, where it runs, and arguments are copied there; DeviceError for
     a device that is absent.
+
+    ``custom_ops`` are the functions of the ops that the file calls by their names: what ``jg.custom_op`` gave, which
+    brings its gradient, functions of NumPy arrays, or function pointers as it takes them. LoadError names one that is
+    missing, and a custom op of other types.
     """
     device_name = placement.canonical(device)
     with opened(path) as artifact:
-        return _load(artifact, entry, device_name)
+        return _load(artifact, entry, device_name, custom_ops or {})
 
 
 def load_state(path: str | os.PathLike[str], state: Any) -> None:
@@ -334,14 +345,17 @@ class _Contents(NamedTuple):
     models: dict[str, SavedModel]
 
 
-def _load(artifact: Artifact, entry: str | None, device: str) -> SavedModel:
+def _load(artifact: Artifact, entry: str | None, device: str, custom_ops: Mapping[str, Any]) -> SavedModel:
     signatures = artifact.signatures()
     choices = artifact.specialisations()
     name = entry or ("forward" if "forward" in choices else next(iter(choices)))
     if name not in signatures:
         raise LoadError(f"no entry {entry!r}; there are {', '.join(choices)}")
     weights = artifact.weights()
-    graphs = {each: graph_of(artifact, each, signature, weights) for each, signature in signatures.items()}
+    graphs = {
+        each: bound_to(graph_of(artifact, each, signature, weights), custom_ops)
+        for each, signature in signatures.items()
+    }
     keys = dict.fromkeys(spec.key for signature in signatures.values() for spec in signature.state)
     keys |= {key: None for key in weights if not is_constant(key)}
     state = {key: wrap(_on_device(np.array(weights[key]), device)) for key in keys}

@@ -13,10 +13,12 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.artifact import DeviceImage, SavedEntry, write_artifact
+from jitgraph.codegen.kernels.schedule import HostCall
 from jitgraph.errors import JitgraphError, UnsupportedOp
 from jitgraph.ir.printer import large_constants, print_graph
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import Constant
+from jitgraph.ops.effects import sizes_text
 from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.cuda.driver import SLOTS
@@ -27,6 +29,7 @@ from jitgraph.saved.entry import FileEntry, FileState, entry_of
 from jitgraph.saved.reading import SavedModel, reserved_names
 from jitgraph.saved.state import StateKeys, tensors_of
 from jitgraph.tensor import Tensor
+from jitgraph.tensor.custom import by_name
 from jitgraph.tracing.call.function import traced
 
 # ----------------------------------------------------------------------
@@ -254,6 +257,10 @@ def _write(
     declared: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Compile entries for these targets and write the file; ``declared`` is state that it has whoever reads it."""
+    known: dict[str, Any] = {}
+    entries = {
+        name: [entry._replace(graph=by_name(entry.graph, known)) for entry in group] for name, group in entries.items()
+    }
     weights = {key: np.asarray(tensor.detach().cpu().numpy()) for key, tensor in declared.items()}
     saved: dict[str, SavedEntry] = {}
     for name, group in entries.items():
@@ -267,13 +274,18 @@ def _saved_entry(entry: FileEntry, name: str, names: Sequence[str], weights: dic
     """An entry compiled for these targets; its state and constants go into ``weights``."""
     compiled = {target: _compile(entry, Target.named(target).without_python()) for target in names}
     first = compiled[names[0]]
-    for call in first.stages.schedule.calls:
+    calls = first.stages.schedule.calls
+    if any(_types_of(other.stages.schedule.calls) != _types_of(calls) for other in compiled.values()):
+        raise JitgraphError(f"{entry.graph.name} cannot be saved: its targets call custom ops in different orders")
+    for call in calls:
+        if "called_by_name" in call.op.traits:
+            continue
         raise UnsupportedOp(
             f"jg.save: {call.op.name} is evaluated by Python, which a file cannot hold",
             location=call.location,
             hint="save what comes before and behind it, each as a function of its own, and call it between them",
         )
-    signature = _signature(entry, first.signature, name)
+    signature = _signature(entry, first.signature, name).but_with(calls=tuple(map(_call, calls)))
     images = {target: executable.image for target, executable in compiled.items() if executable.target.sm is None}
     weights |= {state.key: state.array for state in entry.state}
     weights |= {CONSTANT + digest: constant.value for digest, constant in large_constants(entry.graph).items()}
@@ -286,6 +298,21 @@ def _saved_entry(entry: FileEntry, name: str, names: Sequence[str], weights: dic
     assumed = first.stages.schedule.constraints  # what the passes assumed beyond the recorded graph, too
     text = print_graph(replace(entry.graph, constraints=assumed), full=True)  # whatever later versions decompose
     return SavedEntry(signature, text, images, tuple(devices), of)
+
+
+def _types_of(calls: Sequence[HostCall]) -> list[Any]:
+    return [(call.op.name, dict(call.attrs), call.operands, call.results) for call in calls]
+
+
+def _call(call: HostCall) -> loader.CustomCall:
+    """A call of a custom op as a signature has it."""
+    sides = (call.operands, call.results)
+    operands, results = (
+        tuple(loader.ValueSpec(f"{what}{i}", type.dtype.name, sizes_text(type.shape)) for i, type in enumerate(types))
+        for what, types in zip(("in", "out"), sides, strict=True)
+    )
+    location = "" if call.location is None else str(call.location)
+    return loader.CustomCall(str(call.attrs["name"]), operands, results, location)
 
 
 def _names(targets: Sequence[str] | None, device: str) -> list[str]:

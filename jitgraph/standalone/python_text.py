@@ -21,7 +21,7 @@ from jitgraph.standalone.headings import heading
 PACKAGE: Final = "jitgraph.runtime.loader"
 PARTS: Final = (
     "errors", "abi", "json_objects", "specs", "structures", "signatures", "memory", "image", "pool", "host", "entry",
-    "artifact", "state_files", "model", "cuda", "capsules", "device_arrays", "device_model",
+    "custom_calls", "artifact", "state_files", "model", "cuda", "capsules", "device_arrays", "device_model",
 )  # fmt: skip
 """In the order of reading; each imports from earlier ones alone."""
 

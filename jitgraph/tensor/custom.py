@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import importlib
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import BuiltinFunctionType
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.errors import ArgumentError, DTypeError, JitgraphError, ShapeError, TraceError
+from jitgraph.errors import ArgumentError, DTypeError, JitgraphError, LoadError, ShapeError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.constraints import require_same
 from jitgraph.ir.dims import Dim
-from jitgraph.ir.graph import Value
+from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import Constant, TensorType, Type
 from jitgraph.ops import rules
+from jitgraph.ops.custom_calls import call_types, result_types
 from jitgraph.runtime import forks
 from jitgraph.tensor import lifting
 from jitgraph.tensor.lifting import TensorLike
@@ -106,6 +111,8 @@ def custom_op(
     impl: Callable[..., Any],
     infer: Callable[..., Any],
     vjp: Callable[..., Any] | None = None,
+    *,
+    batching: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """An op that runs ``impl`` on NumPy arrays: a function of tensors, eager and in traces, loops and branches.
 
@@ -116,12 +123,17 @@ def custom_op(
     cotangent of each input, or None; for several results ``ct`` and ``out`` are tuples. Without it the op has no
     gradient.
 
-    ``impl`` may be a function pointer, of ctypes or ``numba.cfunc``: ``f(void **inputs, void **outputs, int64_t
+    ``batching(varies, *inputs)``, over tensors, is what ``jg.vmap`` calls once for all samples: those inputs for which
+    the tuple ``varies`` has True have a first axis of samples, and so have all results that it gives. Without it the op
+    is applied to one sample after another.
+
+    ``impl`` may be a function pointer, of ctypes, ``numba.cfunc`` or cffi: ``f(void **inputs, void **outputs, int64_t
     *sizes)`` with dense arrays and the extents of all operands, then results, one after the other. What it returns,
     where its type says int32, is an error code: JitgraphError unless 0.
 
     What ``impl`` raises is raised by the call. ShapeError or DTypeError where a result is not as inferred;
-    UnsupportedOp on a GPU and from ``jg.save``.
+    UnsupportedOp on a GPU. ``jg.save`` writes the name and the types; ``jg.load(path, custom_ops={name: function})``
+    and both loaders take the function from a table that the caller gives.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ArgumentError(f'jg.custom_op: the name {name!r} is no identifier\n  hint: jg.custom_op("my_op", ...)')
@@ -130,7 +142,10 @@ def custom_op(
             raise ArgumentError(f"jg.custom_op: {what} is a {type(function).__name__}, not a function")
     if vjp is not None and not callable(vjp):
         raise ArgumentError(f"jg.custom_op: vjp is a {type(vjp).__name__}, not a function or None")
-    op = _HostFunction(_unique(name), impl, infer, vjp).op
+    if batching is not None and not callable(batching):
+        raise ArgumentError(f"jg.custom_op: batching is a {type(batching).__name__}, not a function or None")
+    host = _HostFunction(name, impl, infer, vjp, batching)
+    op = host.op
 
     def call(*operands: TensorLike) -> Any:
         result = op(*map(lifting.value_of, operands))
@@ -138,6 +153,7 @@ def custom_op(
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = impl.__doc__
+    call.custom_op = host  # type: ignore[attr-defined]
     return call
 
 
@@ -151,19 +167,21 @@ def _unique(name: str) -> str:
 class _HostFunction:
     """What an op made of the user's functions does."""
 
-    def __init__(self, name: str, impl: Any, infer: Any, vjp: Any) -> None:
-        self._name = name
+    def __init__(self, name: str, impl: Any, infer: Any, vjp: Any = None, batching: Any = None) -> None:
+        self.file_name = name
+        self._name = _unique(name)
         self._impl = impl
         self._infer = infer
         self._vjp = vjp
-        native = getattr(impl, "ctypes", impl)
-        self._native: Any = native if isinstance(native, _C_FUNCTION) else None
+        self._batching = batching
+        self._native = _pointer_of(impl)
         self.op = Op(
-            name=name,
+            name=self._name,
             kind="other",
             infer=self._types,
             evaluate=self._evaluate,
             vjp=None if vjp is None else self._cotangents,
+            batch=None if batching is None else self._batched,
             lowering="host",
             doc="A function of the user's.",
         )
@@ -190,7 +208,10 @@ class _HostFunction:
         return TensorType(dtypes.canonical(dtype), rules.require_shape(self._name, sizes))
 
     def _evaluate(self, *arrays: Any) -> Any:
-        due = self._types(*[TensorType(array.dtype, array.shape) for array in arrays])
+        return self.results(arrays, self._types(*[TensorType(array.dtype, array.shape) for array in arrays]))
+
+    def results(self, arrays: Sequence[Any], due: Sequence[TensorType]) -> Any:
+        """What the function gives for arrays, which has to be of these types: one array, or a tuple of several."""
         # what the function keeps of them must not change when the memory serves other values, nor it the operands
         copies = [np.array(array, order="C") for array in arrays]
         results = self._called_natively(copies, due) if self._native is not None else self._impl(*copies)
@@ -225,7 +246,45 @@ class _HostFunction:
         code = self._native(*[ctypes.cast(x, kind) for x, kind in zip(call_args, kinds, strict=True)])
         if isinstance(code, int) and code:
             raise JitgraphError(f"{self._name}: the function returned the error code {code}")
+        for result in results:
+            if dtypes.is_bool(result.dtype):  # they are 0 or 1, whatever was written
+                result[...] = result.view(np.uint8) != 0
         return tuple(results)
+
+    def require_types(self, operands: Sequence[Type], due: Sequence[Type]) -> None:
+        """ShapeError where the op does not give these types for operands of those."""
+        inferred = self._types(*operands)
+        if list(inferred) != list(due):
+            says, gives = (", ".join(map(str, some)) for some in (due, inferred))
+            raise ShapeError(f"the custom op {self.file_name!r} gives ({gives}), and the file says ({says})")
+
+    @property
+    def rule(self) -> Callable[..., Any] | None:
+        """Its gradient rule as a column of an op."""
+        return None if self._vjp is None else self._cotangents
+
+    def _batched(self, op: Op, size: Any, values: Sequence[Any], flags: Sequence[bool], attrs: Any) -> Any:
+        """The rule of ``jg.vmap``: ``batching`` on all samples at once, whose results are those of so many calls."""
+        types = [value.type for value in values]
+        alone = [TensorType(t.dtype, tuple(t.shape[1:])) if f else t for t, f in zip(types, flags, strict=True)]
+        due = op.output_types(alone, attrs, ())
+        results = apply_rule(self._name, lambda *inputs: self._batching(tuple(flags), *inputs), *values)
+        several = results if isinstance(results, tuple | list) else (results,)
+        if len(several) != len(due):
+            raise ShapeError(f"{self._name}: batching gives {len(several)} results, and infer says {len(due)}")
+        checked = []
+        for number, (result, type) in enumerate(zip(several, due, strict=True)):
+            assert isinstance(type, TensorType)
+            value = lifting.value_of(result)
+            what = f"{self._name}: result {number} of batching is {value.type}, and one sample's {type}"
+            if value.dtype != type.dtype:
+                raise DTypeError(what, hint=f"result.astype(jg.{type.dtype.name})")
+            if len(value.shape) != type.ndim + 1:
+                raise ShapeError(what, hint="all results of batching have a first axis of samples")
+            for a, b in zip(value.shape, (size, *type.shape), strict=True):
+                require_same(context.constraints(), a, b, what)
+            checked.append(value)
+        return tuple(checked)
 
     def _cotangents(self, ct: Any, out: Any, *inputs: Any) -> tuple[Any, ...]:
         cotangents = apply_rule(self._name, self._rule, ct, out, *inputs)
@@ -249,6 +308,130 @@ class _HostFunction:
         for a, b in zip(value.shape, due.shape, strict=True):
             require_same(context.constraints(), a, b, what)
         return value
+
+
+def _pointer_of(impl: Any) -> Any:
+    """The function pointer that ``impl`` is, as one of ctypes; None for a function of Python."""
+    native = getattr(impl, "ctypes", impl)
+    if isinstance(native, _C_FUNCTION):
+        return native
+    if type(impl).__module__ != "_cffi_backend" or isinstance(impl, BuiltinFunctionType):
+        return None
+    ffi: Any = importlib.import_module("_cffi_backend").FFI()
+    kind = ffi.typeof(impl)
+    kind = kind.item if kind.kind == "pointer" else kind
+    if kind.kind != "function" or len(kind.args) != 3:
+        raise ArgumentError(
+            f"jg.custom_op: impl is {ffi.typeof(impl).cname!r} of cffi, no function of three pointers\n"
+            '  hint: ffi.addressof(lib, "f") of int32_t f(void **inputs, void **outputs, int64_t *sizes)'
+        )
+    restype = None if kind.result.kind == "void" else ctypes.c_int32
+    function = ctypes.CFUNCTYPE(restype, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    return function(int(ffi.cast("intptr_t", impl)))
+
+
+# ----------------------------------------------------------------------
+# Custom ops in files: a name and types, and the function that a table has for the name.
+
+
+def file_name(op: Op) -> str | None:
+    """The name of an op of ``custom_op`` in files; None for any other op."""
+    host = getattr(op.evaluate, "__self__", None)
+    return host.file_name if isinstance(host, _HostFunction | _FileFunction) else None
+
+
+class _FileFunction:
+    """What stands for a ``custom_call`` of a file: a custom op, a function of NumPy arrays or a pointer."""
+
+    def __init__(self, name: str, function: Any) -> None:
+        host = getattr(function, "custom_op", None)
+        self.file_name = name
+        self.known = host if isinstance(host, _HostFunction) else None
+        self._host = self.known or _HostFunction(name, function, None)
+        self.op = Op(
+            name=_unique(name),
+            kind="other",
+            infer=call_types,
+            evaluate=self._evaluate,
+            vjp=None if self._host.rule is None else self._cotangents,
+            batch=self._batched if self._host.op.batch is not None else None,
+            lowering="host",
+            doc="A function of the user's, called by a file.",
+        )
+
+    def _evaluate(self, *arrays: Any, **attrs: Any) -> Any:
+        return self._host.results(arrays, result_types(**attrs))
+
+    def _cotangents(self, ct: Any, out: Any, *inputs: Any, **_: Any) -> Any:
+        assert self._host.rule is not None
+        return self._host.rule(ct, out, *inputs)
+
+    def _batched(self, op: Op, size: Any, values: Sequence[Any], flags: Sequence[bool], attrs: Any) -> Any:
+        return self._host._batched(op, size, values, flags, attrs)
+
+
+def bound_to(graph: Graph, functions: Mapping[str, Any]) -> Graph:
+    """The graph of a file with functions of a table in place of the names that it calls.
+
+    LoadError for a name that the table lacks, for what is no function and for a custom op of other types.
+    """
+    ops_by_name: dict[str, _FileFunction] = {}
+
+    def function_of(name: str) -> _FileFunction:
+        if name not in functions:
+            known = ", ".join(sorted(functions)) or "none"
+            raise LoadError(f"it calls the custom op {name!r}, and custom_ops has {known}: custom_ops={{{name!r}: f}}")
+        if not callable(functions[name]) and _pointer_of(functions[name]) is None:
+            raise LoadError(f"custom_ops[{name!r}] is a {type(functions[name]).__name__}, not a function")
+        if name not in ops_by_name:
+            ops_by_name[name] = _FileFunction(name, functions[name])
+        return ops_by_name[name]
+
+    def bound(node: Node) -> Node:
+        if "called_by_name" not in node.op.traits:
+            return node
+        function = function_of(str(node.attrs["name"]))
+        if function.known is not None:
+            function.known.require_types([v.type for v in node.inputs], [v.type for v in node.outputs])
+        return replace(node, op=function.op)
+
+    return with_nodes(graph, bound)
+
+
+def by_name(graph: Graph, known: dict[str, Op]) -> Graph:
+    """The graph with the name of each custom op in place of its function, as a file has it.
+
+    ``known`` are those of the file so far. JitgraphError where two custom ops have one name.
+    """
+
+    def named(node: Node) -> Node:
+        name = file_name(node.op)
+        if name is None:
+            return node
+        if known.setdefault(name, node.op) is not node.op:
+            raise JitgraphError(
+                f"two custom ops are called {name!r}, by which a file knows them\n  hint: jg.custom_op with two names"
+            )
+        types = [value.tensor for value in node.outputs]
+        attrs: dict[str, Any] = {
+            "name": name,
+            "dtypes": tuple(type.dtype for type in types),
+            "shapes": tuple(tuple(type.shape) for type in types),
+        }
+        return replace(node, op=ops.custom_call, attrs=attrs)
+
+    return with_nodes(graph, named)
+
+
+def with_nodes(graph: Graph, change: Callable[[Node], Node]) -> Graph:
+    """The graph with each node changed, those in regions, too; the same values."""
+
+    def changed(node: Node) -> Node:
+        regions = tuple([with_nodes(region, change) for region in node.regions])
+        return change(node if all(map(operator.is_, regions, node.regions)) else replace(node, regions=regions))
+
+    nodes = tuple(map(changed, graph.nodes))
+    return graph if all(map(operator.is_, nodes, graph.nodes)) else replace(graph, nodes=nodes)
 
 
 def _is_pair(inferred: Any) -> bool:

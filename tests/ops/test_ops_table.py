@@ -51,6 +51,8 @@ def test_table_is_whole():
     for name, op in OPS.items():
         assert op.name == name
         assert op.doc, name
+        if op is ops.custom_call:  # whose function no table has
+            continue
         assert any(op.samples(dtype) for dtype in dtypes.DTYPES), f"{name} has no samples"
         if op.kind == "composite":
             assert (op.decompose or op.traits & OF_REGIONS) and op.evaluate is None, name

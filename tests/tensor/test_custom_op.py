@@ -300,10 +300,10 @@ def test_a_function_of_numba():
     assert jg.trace(op)(jg.asarray([1.0, 2.0, 3.0])).tolist() == [1.0, 4.0, 9.0]
 
 
-def test_a_file_and_a_gpu_refuse_it(tmp_path):
+def test_a_gpu_refuses_it(tmp_path):
     traced = jg.trace(lambda x: cube(x) + 1)
-    with pytest.raises(jg.UnsupportedOp, match=r"jg\.save: cube is evaluated by Python"):
-        jg.save(traced, tmp_path / "model.jg", example_inputs=(jg.ones(2),))
+    with pytest.raises(jg.UnsupportedOp, match="custom_call runs in Python on the host"):
+        jg.save(traced, tmp_path / "model.jg", example_inputs=(jg.ones(2),), targets=("x86-64-v3", "cuda"))
     assert not (tmp_path / "model.jg").exists()
     graph = traced.lower(jg.ones(2)).graph
     with pytest.raises(jg.UnsupportedOp, match="cube runs in Python on the host"):
@@ -363,3 +363,76 @@ def test_code_whose_threads_are_limited_calls_python_too() -> None:
     x = np.linspace(-1, 1, 5)
     for _ in range(2):
         np.testing.assert_array_equal(f(x).numpy(), 2 * jg.tanh(jg.asarray(x)).numpy() + 1)
+
+
+# --- many samples at once ---------------------------------------------------------------------------------------------
+
+
+def _batched_op(batching, called):
+    def impl(x, k):
+        called.append(x.shape)
+        return np.sort(x, axis=-1) * k
+
+    return jg.custom_op("sorted_times", impl, lambda x, k: x, batching=batching)
+
+
+def _sorted_times(varies, x, k):
+    x = x if varies[0] else jg.broadcast_to(x, (k.shape[0], *x.shape))
+    return jg.sort(x, axis=-1) * (k[:, None] if varies[1] else k)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("axes", [(0, None), (0, 0), (None, 0)])
+def test_a_batching_rule_serves_all_samples_at_once(traced, axes):
+    called = []
+    op = _batched_op(_sorted_times, called)
+    x = X if axes[0] is not None else X[0]
+    k = np.array([2.0, 3.0]) if axes[1] is not None else np.array(2.0)
+    expected = np.stack([np.sort(X[i if axes[0] == 0 else 0]) * (k[i] if axes[1] == 0 else k) for i in range(2)])
+    batched = jg.vmap(op, in_axes=axes)
+    assert np.array_equal((jg.trace(batched) if traced else batched)(x, k), expected)
+    assert called == []
+    plain = jg.vmap(_batched_op(None, called), in_axes=axes)
+    assert np.array_equal((jg.trace(plain) if traced else plain)(x, k), expected)
+    assert len(called) >= 2
+
+
+def test_a_batching_rule_gives_what_the_op_would():
+    x = jg.asarray(X)
+    for batching, error in (
+        (lambda varies, x: x[0], jg.ShapeError),
+        (lambda varies, x: x[:1], jg.ShapeError),
+        (lambda varies, x: x.astype(jg.float32), jg.DTypeError),
+        (lambda varies, x: (x, x), jg.ShapeError),
+    ):
+        op = jg.custom_op("plain", lambda x: x, lambda x: x, batching=batching)
+        with pytest.raises(error, match="batching"):
+            jg.vmap(op)(x)
+    with pytest.raises(jg.errors.ArgumentError, match="batching is a int"):
+        jg.custom_op("plain", lambda x: x, lambda x: x, batching=3)
+
+
+def test_a_function_of_cffi(tmp_path):
+    cffi = pytest.importorskip("cffi")
+    ffi = cffi.FFI()
+
+    @ffi.callback("int32_t(void **, void **, int64_t *)")
+    def twice(inputs, outputs, sizes):
+        count = sizes[0]
+        x, y = (ffi.cast("double *", where[0]) for where in (inputs, outputs))
+        for i in range(count):
+            y[i] = 2 * x[i]
+        return 0 if count < 4 else 5
+
+    op = jg.custom_op("twice", twice, lambda x: x)
+    for run in (op, jg.trace(op)):
+        assert run(np.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
+        with pytest.raises(jg.JitgraphError, match="error code 5"):
+            run(np.arange(4.0))
+
+    @ffi.callback("int32_t(int32_t)")
+    def other(x):
+        return x
+
+    with pytest.raises(jg.errors.ArgumentError, match="no function of three pointers"):
+        jg.custom_op("other", other, lambda x: x)

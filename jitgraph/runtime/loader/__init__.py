@@ -49,6 +49,7 @@ from jitgraph.runtime.loader.pool import processors, thread_count
 from jitgraph.runtime.loader.signatures import (
     PRINT_STYLES,
     Check,
+    CustomCall,
     Print,
     PrintOperand,
     Signature,
@@ -102,6 +103,7 @@ __all__ = [
     "CallbackFunction",
     "Check",
     "Constraint",
+    "CustomCall",
     "DeviceArray",
     "DeviceModel",
     "Entry",

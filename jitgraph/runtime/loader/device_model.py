@@ -251,7 +251,12 @@ class DeviceModel(Model):
 
 
 def load(
-    path: str | os.PathLike[str], *, level: str | None = None, device: str = "cpu", results: str = "numpy"
+    path: str | os.PathLike[str],
+    *,
+    level: str | None = None,
+    device: str = "cpu",
+    results: str = "numpy",
+    custom_ops: Mapping[str, Any] | None = None,
 ) -> Model:
     """The model in the file ``path``. It runs the file's native code; LoadError where the file is not sound.
 
@@ -262,11 +267,15 @@ def load(
     may be arrays of other libraries there (DLPack, ``__cuda_array_interface__``), and with ``results="device"`` so are
     the results, which others take by the same protocols. LoadError where there is no driver, no such device, or no code
     that it runs.
+
+    ``custom_ops`` are the functions of the ops that the file calls by their names: functions of NumPy arrays that give
+    an array or a tuple of them, or pointers of ctypes to ``int32 f(void **inputs, void **outputs, int64 *sizes)``, with
+    dense arrays and the extents of all operands, then results. LoadError names one that is missing.
     """
     try:
         artifact = Artifact(path)
         if device != "cpu":
             return DeviceModel(artifact, device, results=results)
-        return Model(artifact, level=level or requested_level())
+        return Model(artifact, level=level or requested_level(), custom_ops=custom_ops)
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from None

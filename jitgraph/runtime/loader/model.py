@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph.runtime.loader.artifact import AGAIN, WEIGHTS, Artifact
+from jitgraph.runtime.loader.custom_calls import CustomCalls
 from jitgraph.runtime.loader.entry import BoundParameters, Entry, as_array
 from jitgraph.runtime.loader.errors import ArgumentError, JitgraphError, LoadError
 from jitgraph.runtime.loader.host import Runtime
@@ -30,7 +31,14 @@ class Model:
 
     device = "cpu"
 
-    def __init__(self, artifact: Artifact, *, runtime: Runtime | None = None, level: str | None = None) -> None:
+    def __init__(
+        self,
+        artifact: Artifact,
+        *,
+        runtime: Runtime | None = None,
+        level: str | None = None,
+        custom_ops: Mapping[str, Any] | None = None,
+    ) -> None:
         """Load every entry of ``artifact`` for this machine's best level, or for ``level``."""
         levels = cpu_levels()
         if level is not None:
@@ -44,7 +52,8 @@ class Model:
         self._choices = artifact.specialisations()
         for name, signature in artifact.signatures().items():
             self.target, data = artifact.image(name, levels)
-            self._entries[name] = Entry(Image(data), signature, runtime=runtime)
+            calls = CustomCalls(signature, custom_ops or {}) if signature.calls else None
+            self._entries[name] = Entry(Image(data), signature, runtime=runtime, callback=calls)
             artifact.device_codes(name, signature, weights)
             for spec in signature.state:
                 verify_state(spec, weights)

@@ -111,6 +111,48 @@ class Print(FrozenRecord):
             stream.flush()
 
 
+# ----------------------------------------------------------------------
+# Functions of the user's that a program calls by their names.
+
+
+class CustomCall(FrozenRecord):
+    """A call of a custom op inside the native code: its name in the caller's table, its operands and results."""
+
+    op: str
+    operands: tuple[ValueSpec, ...]
+    results: tuple[ValueSpec, ...]
+    location: str = ""
+
+    def to_json(self) -> dict[str, Json]:
+        """The JSON object that ``from_json`` reads."""
+        operands, results = ([spec.to_json() for spec in some] for some in (self.operands, self.results))
+        return {**vars(self), "operands": operands, "results": results}
+
+    @staticmethod
+    def from_json(source: Json, where: str) -> CustomCall:
+        """Read what ``to_json`` gave; LoadError where it is malformed."""
+        operands, results = (
+            tuple(ValueSpec.from_json(spec, where) for spec in get_typed(source, key, list, where))
+            for key in ("operands", "results")
+        )
+        op, location = (get_typed(source, key, str, where) for key in ("op", "location"))
+        return CustomCall(op, operands, results, location)
+
+    def verify(self, where: str) -> None:
+        """LoadError where the parts do not fit together."""
+        if not self.op.isidentifier() or not self.results:
+            raise LoadError(f"{where}: {self.op!r:.80} is no name of a custom op with results")
+        for spec in (*self.operands, *self.results):
+            _verify_type(spec, where)
+
+    @property
+    def types(self) -> str:
+        """Its types in short: "float32[2], int64[0] -> float32[2]", ranks in brackets."""
+        sides = (self.operands, self.results)
+        left, right = (", ".join(f"{spec.dtype}[{len(spec.shape)}]" for spec in some) for some in sides)
+        return f"{left} -> {right}"
+
+
 def tensor_text(array: Array, dtype: str, requires_grad: bool = False) -> str:
     """How a tensor prints."""
     text = np.array2string(array, separator=", ", prefix="Tensor(")
@@ -160,6 +202,7 @@ class Signature(FrozenRecord):
     constraints: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     prints: tuple[Print, ...] = ()
+    calls: tuple[CustomCall, ...] = ()
     structure: Template = None
     name: str = "forward"
     arguments: tuple[Argument, ...] | None = None  # None: one for each input, of its name
@@ -190,19 +233,24 @@ class Signature(FrozenRecord):
     def to_json(self) -> dict[str, Json]:
         """A JSON object that ``from_json`` reads back to an equal signature."""
         structured = [argument.to_json() for argument in self.arguments or ()]
-        return ({} if self.arguments is None else {"arguments": structured}) | {
-            "name": self.name,
-            "inputs": [spec.to_json() for spec in self.inputs],
-            "state": [spec.to_json() for spec in self.state],
-            "outputs": [spec.to_json() for spec in self.outputs],
-            "writes": [list(pair) for pair in self.writes],
-            "aliases": [list(pair) for pair in self.aliases],
-            "dims": list(self.dims),
-            "constraints": list(self.constraints),
-            "checks": [{"message": c.message, "kind": c.kind, "location": c.location} for c in self.checks],
-            "prints": [each.to_json() for each in self.prints],
-            "structure": self.structure,
-        }
+        called = [each.to_json() for each in self.calls]
+        return (
+            ({} if self.arguments is None else {"arguments": structured})
+            | ({"calls": called} if called else {})
+            | {
+                "name": self.name,
+                "inputs": [spec.to_json() for spec in self.inputs],
+                "state": [spec.to_json() for spec in self.state],
+                "outputs": [spec.to_json() for spec in self.outputs],
+                "writes": [list(pair) for pair in self.writes],
+                "aliases": [list(pair) for pair in self.aliases],
+                "dims": list(self.dims),
+                "constraints": list(self.constraints),
+                "checks": [{"message": c.message, "kind": c.kind, "location": c.location} for c in self.checks],
+                "prints": [each.to_json() for each in self.prints],
+                "structure": self.structure,
+            }
+        )
 
     @staticmethod
     def from_json(source: Json, where: str = "signature") -> Signature:
@@ -244,6 +292,10 @@ class Signature(FrozenRecord):
                 Print.from_json(each, f"{where}, print {number}")
                 for number, each in enumerate(get_typed(source, "prints", list, where))
             ),
+            calls=tuple(
+                CustomCall.from_json(each, f"{where}, call {number}")
+                for number, each in enumerate(get_typed(source, "calls", list, where) if "calls" in source else ())
+            ),
             structure=source.get("structure"),
             name=get_typed(source, "name", str, where),
             arguments=tuple(Argument.from_json(*each) for each in specs("arguments")) if structured else None,
@@ -265,14 +317,9 @@ def _verify_signature(signature: Signature) -> None:
     known = set(signature.dims)
     bound: set[str] = set()
     for spec in (*signature.parameters, *signature.outputs):
-        dtype_named(spec.dtype)
-        if len(spec.shape) > MAX_RANK:
-            raise LoadError(f"{where}: {spec.name!r} has rank {len(spec.shape)}, at most {MAX_RANK} is possible")
+        _verify_type(spec, where)
         for size in spec.shape:
-            if isinstance(size, int):
-                if not 0 <= size <= INT64_MAX:
-                    raise LoadError(f"{where}: {spec.name!r} has the size {size}")
-            elif unknown := Expression(size).names - known:
+            if isinstance(size, str) and (unknown := Expression(size).names - known):
                 raise LoadError(f"{where}: {spec.name!r} uses the unknown dims {sorted(unknown)}")
         if spec.default is not None and spec.shape:
             raise LoadError(f"{where}: {spec.name!r} has a default but is not 0-d")
@@ -291,6 +338,11 @@ def _verify_signature(signature: Signature) -> None:
         texts = [size for operand in each.operands for size in operand.shape if isinstance(size, str)]
         if strange := frozenset[str]().union(*(Expression(text).names for text in texts)) - known:
             raise LoadError(f"{where}, print {number}: the dims {sorted(strange)} are unknown")
+    for number, call in enumerate(signature.calls):
+        call.verify(f"{where}, call {number}")
+        texts = [size for spec in (*call.operands, *call.results) for size in spec.shape if isinstance(size, str)]
+        if strange := frozenset[str]().union(*(Expression(text).names for text in texts)) - known:
+            raise LoadError(f"{where}, call {number}: the dims {sorted(strange)} are unknown")
     _verify_pairs(signature.writes, len(signature.outputs), len(signature.state), f"{where}: writes")
     _verify_pairs(signature.aliases, len(signature.outputs), len(signature.parameters), f"{where}: aliases")
     for output, index in signature.writes:
@@ -307,6 +359,16 @@ def _verify_signature(signature: Signature) -> None:
         verify_template(signature.structure, len(signature.outputs), where)
     if signature.arguments is not None:
         verify_arguments(signature.arguments, len(signature.inputs), where)
+
+
+def _verify_type(spec: ValueSpec, where: str) -> None:
+    """LoadError for a dtype, a rank or a size that no tensor has."""
+    dtype_named(spec.dtype)
+    if len(spec.shape) > MAX_RANK:
+        raise LoadError(f"{where}: {spec.name!r} has rank {len(spec.shape)}, at most {MAX_RANK} is possible")
+    for size in spec.shape:
+        if isinstance(size, int) and not 0 <= size <= INT64_MAX:
+            raise LoadError(f"{where}: {spec.name!r} has the size {size}")
 
 
 def _type_of(spec: ValueSpec) -> tuple[str, tuple[Size, ...]]:

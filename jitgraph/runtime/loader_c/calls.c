@@ -32,6 +32,15 @@ static void fill_in(const char *text, const jg_error_record *record, char *out, 
     *out = '\0';
 }
 
+/* Why a call of a custom op failed. */
+static bool report_call(const Entry *entry, const Record *record, jg_error *error) {
+    const CustomCall *call = record->failed;
+    char code[40] = "";
+    if (record->failure_code) snprintf(code, sizeof code, ": %d", record->failure_code);
+    return fail(error, JG_FAILED, "%.40s: the custom op '%.60s' (%.300s) %s%s%s%.200s", entry->title, call->op,
+                call->types, record->failure, code, *call->location ? "\n  at " : "", call->location);
+}
+
 static bool report(const Entry *entry, int32_t code, const jg_error_record *record, jg_error *error) {
     if (code == OUT_OF_MEMORY)
         return fail(error, JG_OUT_OF_MEMORY, "%.40s: the compiled code ran out of memory", entry->title);
@@ -73,6 +82,8 @@ static int32_t enter(const jg_host *host, const Entry *entry, Record *record) {
 
 static bool call(const jg_model *model, const Entry *entry, Record *record, jg_error *error) {
     const jg_host *host = model->owner == getpid() ? &model->host : &model->serial;
+    record->failure = NULL;
     int32_t code = enter(host, entry, record);
+    if (code == CALLBACK_FAILED && record->failure) return report_call(entry, record, error);
     return code == OK || report(entry, code, &record->call.error, error);
 }

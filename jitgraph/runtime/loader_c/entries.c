@@ -40,6 +40,18 @@ typedef struct Print { /* texts before, between and behind the operands */
     bool errors, flush; /* to standard error */
 } Print;
 
+typedef struct CustomOp { /* one that the model calls, by its name */
+    const char *name, *types;
+    jg_op_function *function; /* NULL: not registered */
+} CustomOp;
+
+typedef struct CustomCall { /* of an op, inside the code */
+    const char *op, *types, *location;
+    Spec *specs; /* of the operands, then of the results */
+    size_t operand_count, result_count, extent_count;
+    size_t place; /* of the op among the model's */
+} CustomCall;
+
 static const char *const CHECK_KINDS[] = {
     "ArithmeticError", "AssertionError", "FloatingPointError", "IndexError", "LinAlgError", "OverflowError",
     "RuntimeError", "TypeError", "UnboundLocalError", "ValueError", "ZeroDivisionError",
@@ -108,6 +120,8 @@ typedef struct Entry {
     size_t check_count;
     Print *prints;
     size_t print_count;
+    CustomCall *calls;
+    size_t call_count;
     uint8_t *image; /* mapped for execution */
     size_t image_bytes;
     EntryFunction *run;

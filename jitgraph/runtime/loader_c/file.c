@@ -27,6 +27,7 @@
 #include "device_code.c"
 #include "processor.c"
 #include "model.c"
+#include "custom_ops.c"
 #include "device_model.c"
 #include "prints.c"
 
@@ -106,6 +107,7 @@ static void read_model(Loading *l, jg_model *model) {
         read_entry(l, child, &members, model, entry);
         model->entry_index.items[model->entry_index.count++] = (Named){entry->name, strlen(entry->name), entry};
     }
+    collect_ops(l, model);
     sort_index(&model->entry_index);
     for (size_t i = 0; i < model->entry_count; i++) {
         const char *of = model->entries[i].of;
@@ -143,7 +145,7 @@ static jg_model *load_model(const char *path, const void *bytes, size_t size, co
     pthread_mutex_init(&model->records_lock, NULL); /* of the default kind they cannot fail */
     pthread_mutex_init(&model->device_lock, NULL);
     model->serial = (jg_host){.abi_version = ABI_VERSION, .alloc = malloc, .free = free, .syscall = syscall,
-                              .print = print_site};
+                              .callback = call_site, .print = print_site};
     model->host = model->serial;
     l.kept = &model->store;
     bool good = loaded(&l, path, bytes, size, model);

@@ -28,6 +28,7 @@
 #include "quota.c"
 #include "model.c"
 #include "records.c"
+#include "custom_ops.c"
 #include "arguments.c"
 #include "results.c"
 #include "device_model.c"

@@ -56,7 +56,7 @@ typedef enum jg_status {
     JG_BAD_ARGUMENT, /* a name, count, dtype, rank, size or capacity that does not fit */
     JG_CHECK_FAILED, /* a check inside the model: jg_error.kind says what it stands for */
     JG_OUT_OF_MEMORY,
-    JG_FAILED /* the compiled code stopped for another reason */
+    JG_FAILED /* the compiled code stopped for another reason, such as a custom op that failed or is missing */
 } jg_status;
 
 typedef struct jg_error {
@@ -150,6 +150,26 @@ jg_status jg_set_input(const jg_model *model, const char *entry, const char *nam
 size_t jg_static_count(const jg_model *model, const char *entry);
 const jg_static *jg_static_at(const jg_model *model, const char *entry, size_t index);
 const char *jg_entry_for(const jg_model *model, const char *entry, const jg_static *statics, size_t count,
+                         jg_error *error);
+
+/* Custom ops: functions of the program's own that the compiled code calls by their names. A model that calls some runs
+   once each has been registered; jg_run fails with JG_FAILED and the name of one that is missing.
+
+   inputs and outputs are dense, row-major tensors, aligned to their elements; sizes holds the extents of all inputs,
+   then of all outputs, one after the other. Outputs begin as zeros, and a function writes no byte beyond their extents.
+   Anything but 0 is an error code, which ends the run. A function may be called by several runs at once. */
+typedef int32_t jg_op_function(void *const *inputs, void *const *outputs, const int64_t *sizes);
+
+/* The ops that the model calls, each once, and the types of one: "float32[2], int64[0] -> float32[2]", with ranks in
+   brackets. NULL for an index that there is not. */
+size_t jg_op_count(const jg_model *model);
+const char *jg_op_name(const jg_model *model, size_t index);
+const char *jg_op_types(const jg_model *model, size_t index);
+
+/* Lets the model call function as the op of that name, of which types says what the function was written for, in the
+   words of jg_op_types; NULL for whatever the file says. JG_BAD_ARGUMENT for a name that the model does not call, and
+   for other types. It must come before runs of other threads begin. */
+jg_status jg_register_op(jg_model *model, const char *name, const char *types, jg_op_function *function,
                          jg_error *error);
 
 /* Runs an entry. There are as many inputs and outputs as jg_input_count and jg_output_count say. Everything is checked

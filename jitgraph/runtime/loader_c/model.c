@@ -29,6 +29,8 @@ struct jg_model {
     size_t entry_count;
     Index entry_index;
     Entry *main;
+    CustomOp *ops;
+    size_t op_count;
     const char *target, *metadata;
     jg_host host, serial; /* with the pool and without */
     WorkerFunction *worker;

@@ -32,7 +32,11 @@ typedef struct Result {
 struct Record {
     jg_call call; /* first, so that a print finds the rest */
     Record *next;
+    const jg_model *model;
     const Entry *entry;
+    const char *failure; /* why a call of a custom op failed; NULL: none did */
+    const CustomCall *failed;
+    int32_t failure_code; /* what the op returned */
     Store store; /* of what follows */
     void *arena;
     size_t arena_size;
@@ -59,6 +63,7 @@ static Record *check_out(jg_model *model, Entry *entry, jg_error *error) {
         out_of_memory(error, sizeof *record);
         return NULL;
     }
+    record->model = model;
     record->entry = entry;
     record->dims = take(&record->store, entry->dim_count, sizeof *record->dims);
     size_t count = entry->parameter_count + entry->output_count;

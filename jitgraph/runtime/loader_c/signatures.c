@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <stdio.h>
 #include <string.h>
 
 #include "loader.h"
@@ -69,6 +70,44 @@ static void read_prints(Loading *l, const Json *source, Entry *entry, const Inde
     }
 }
 
+enum { TYPES_SIZE = 2000 };
+
+/* Adds "float32[2], int64[0]" of specs to text. */
+static size_t put_types(const Spec *specs, size_t count, char text[TYPES_SIZE], size_t used) {
+    for (size_t i = 0; i < count && used < TYPES_SIZE; i++)
+        used += (size_t)snprintf(text + used, TYPES_SIZE - used, "%s%s[%d]", i ? ", " : "",
+                                 DTYPES[specs[i].shown.dtype].name, specs[i].shown.rank);
+    return used;
+}
+
+/* Calls of custom ops; files without any have no list. */
+__attribute__((cold)) static void read_calls(Loading *l, const Json *source, Entry *entry, const Index *dims,
+                                             const char *where) {
+    if (!find(&source->index, "calls")) return;
+    const Json *list = get(l, source, "calls", A_LIST, where);
+    entry->calls = make(l, l->kept, list->count, sizeof *entry->calls);
+    for (const Json *child = list->first; child; child = child->next) {
+        CustomCall *call = &entry->calls[entry->call_count++];
+        call->op = get_text(l, child, "op", where);
+        call->location = get_text(l, child, "location", where);
+        call->operand_count = get(l, child, "operands", A_LIST, where)->count;
+        call->result_count = get(l, child, "results", A_LIST, where)->count;
+        size_t count = call->operand_count + call->result_count;
+        if (name_size(call->op) == 0 || call->op[name_size(call->op)] || call->result_count == 0)
+            refuse(l, "%s: '%.60s' is no name of a custom op with results", where, call->op);
+        call->specs = make(l, l->kept, count, sizeof(Spec));
+        Spec *results = read_specs(l, child, "operands", dims, entry, call->specs, where);
+        read_specs(l, child, "results", dims, entry, results, where);
+        for (size_t i = 0; i < count; i++) call->extent_count += (size_t)call->specs[i].shown.rank;
+        char types[TYPES_SIZE];
+        size_t used = put_types(call->specs, call->operand_count, types, 0);
+        if (used < TYPES_SIZE) used += (size_t)snprintf(types + used, TYPES_SIZE - used, " -> ");
+        used = put_types(results, call->result_count, types, used);
+        if (used >= TYPES_SIZE) refuse(l, "%s: the custom op '%.60s' has too many operands", where, call->op);
+        call->types = keep_text(l, types, strlen(types), where);
+    }
+}
+
 static bool same_type(const Spec *a, const Spec *b) {
     bool same = a->shown.dtype == b->shown.dtype && a->shown.rank == b->shown.rank;
     for (int32_t i = 0; same && i < a->shown.rank; i++)
@@ -131,6 +170,7 @@ static void read_signature(Loading *l, const Json *source, Entry *entry, const T
         entry->constraints[i] = compile_expression(l, texts[i], true, &dims, entry->dims, where);
     entry->checks = read_checks(l, source, &entry->check_count, where);
     read_prints(l, source, entry, &dims, where);
+    read_calls(l, source, entry, &dims, where);
     const Spec *state = entry->parameters + entry->input_count;
     entry->written = read_pairs(l, source, "writes", entry, state, entry->state_count, where);
     entry->aliased = read_pairs(l, source, "aliases", entry, entry->parameters, entry->parameter_count, where);

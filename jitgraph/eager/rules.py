@@ -65,9 +65,11 @@ def is_compiled(op: Op, dtypes: DTypes, attrs: Attrs) -> bool:
 
 
 def is_long(op: Op, shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Whether NumPy takes so long for an op that a kernel, with the same bits, pays: a sort, by digits, or a search."""
+    """Whether NumPy takes so long for a sort, a search or a sliding sum that a kernel, with the same bits, pays."""
     if op.lowering == "search":
         return prod(shapes[1]) >= _LONG_SEARCH
+    if op.lowering == "slide":
+        return prod(shapes[0]) >= _LONG_SEARCH
     return op.lowering == "sort" and prod(shapes[0]) >= _LONG_SORT
 
 

@@ -79,6 +79,7 @@ Nest: TypeAlias = Literal[
     "dft_of_real",
     "dft_to_real",
     "search",
+    "slide",
 ]
 MatrixNest: TypeAlias = Literal[
     "cholesky", "elimination", "solve", "inverse", "determinant", "substitution", "order", "qr", "eigh", "svd"

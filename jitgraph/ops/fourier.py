@@ -250,7 +250,7 @@ def _chirp(n: int, size: int, sign: int, dtype: DType) -> tuple[Constant, ...]:
 def _by_convolution(x: Pair, sign: int) -> Pair:
     """j k is (j^2 + k^2 - (k - j)^2) / 2, so the transform is a convolution between products with a chirp."""
     rows, n = x[0].shape
-    size = _convolution_size(2 * n - 1)
+    size = transform_size(2 * n - 1)
     a, b, c, d = (constant(value=each) for each in _chirp(n, size, sign, x[0].dtype))
     chirp = _spread((a, b), (rows, n), (1,))
     turned = _times(x, chirp)
@@ -261,7 +261,7 @@ def _by_convolution(x: Pair, sign: int) -> Pair:
     return _times((_cut(back[0], 0, n), _cut(back[1], 0, n)), chirp)
 
 
-def _convolution_size(least: int) -> int:
+def transform_size(least: int) -> int:
     """The least size from ``least`` on that is a power of 2 times an odd number of at most 15 with a radix."""
     return min(odd << max(0, (-(-least // odd) - 1).bit_length()) for odd in (1, 3, 5, 7, 9, 11, 13, 15))
 

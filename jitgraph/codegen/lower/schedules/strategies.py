@@ -57,6 +57,7 @@ ON_PROCESSORS: Final[Mapping[Nest, LowerRoot]] = {
     "dft_of_real": _by("fourier", "lower_dft_of_real"),
     "dft_to_real": _by("fourier", "lower_dft_to_real"),
     "search": _by("searching", "lower_search"),
+    "slide": _by("sliding", "lower_slide"),
 }
 ROWS: Final[LowerGroup] = _by("rows", "lower_rows")
 

@@ -261,10 +261,13 @@ class Writer:
     def fresh(self) -> Texts:
         name = self.pick()
         other = self.operand(self.env[name].shape)
+        axes = ", ".join(map(str, reversed(range(self.env[name].ndim))))
         return self.random.choice(
             (
                 (f"{name} + {other}", f"np.asarray({name} + {other})"),
                 (f"{name} * 2", f"np.asarray({name} * 2)"),
+                (f"({name} * 2).permute({axes})", f"np.asarray({name} * 2).T"),
+                (f"({name} + {other})[...]", f"np.asarray({name} + {other})[...]"),
                 (f"{name}.clone()", f"np.array({name})"),
                 (f"{name}.contiguous().clone()", f"np.array({name})"),
             )

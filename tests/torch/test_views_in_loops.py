@@ -98,6 +98,47 @@ def read_behind_the_loop(x: Any, n: Any) -> Any:
     return h * 2, x
 
 
+def a_view_of_what_a_branch_makes(x: Any, n: Any) -> Any:
+    y = x.clone()
+    if n > 1:
+        y = (y * 2).permute(0, 1)
+    y.add_(1)
+    return x, y
+
+
+def views_of_what_both_branches_make(x: Any, n: Any) -> Any:
+    if n > 1:
+        y = x * 2
+        z = y.t()
+        y.mul_(n)
+    else:
+        y = x + 1
+        z = y.t()
+        z[0] = n
+    return x, y + 0, z + 0
+
+
+def a_view_of_what_a_loop_in_a_branch_makes(x: Any, n: Any) -> Any:
+    z, w = x + 1, x[0]
+    if n > 1:
+        for _ in range(n):
+            z = z + z
+        z = z.movedim(0, 0)
+        w.add_(1)
+    return x, z, w
+
+
+def a_view_of_what_a_turn_makes(x: Any, n: Any) -> Any:
+    y = x * 1
+    for i in range(n):
+        if i % 2 == 0:
+            y = (y * 2).narrow(0, 0, 3)
+        else:
+            y = (y + i)[:]
+        y.sub_(1)
+    return x, y
+
+
 AGREEING: tuple[Callable[..., Any], ...] = (
     rebound,
     rows_are_written,
@@ -110,6 +151,10 @@ AGREEING: tuple[Callable[..., Any], ...] = (
     a_list_of_views,
     parameters,
     read_behind_the_loop,
+    a_view_of_what_a_branch_makes,
+    views_of_what_both_branches_make,
+    a_view_of_what_a_loop_in_a_branch_makes,
+    a_view_of_what_a_turn_makes,
 )
 
 

@@ -201,7 +201,7 @@ def _itself(value: Any) -> Any:
 
 def outlives(region: Recorder, value: Any) -> bool:
     """Whether an object was there before the region, as far as its tensors and the journal tell: a container that the
-    region changes was, whatever stands in it now."""
+    region changes was, whatever stands in it now. A view is as old as what it is of."""
     journal = region.journal
     if journal is not None and journal.has_created(value):
         return False
@@ -210,6 +210,8 @@ def outlives(region: Recorder, value: Any) -> bool:
     container = tree.container_of(value)
     if container is not None:
         return all(outlives(region, child) for child in container.take_apart(value).children)
+    if isinstance(value, Tensor):
+        value = value._root  # a view is not read here, which computes it where what it is of may be gone
     traced = value._value if isinstance(value, Tensor) or type(value) is StagedNumber else None
     return not isinstance(traced, TracedValue) or any(
         traced.trace is recorder for recorder in region.outwards() if recorder is not region

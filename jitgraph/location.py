@@ -10,18 +10,18 @@ from dataclasses import field
 from types import CodeType, FrameType, TracebackType
 from typing import Final, TypeAlias
 
-import numpy as np
-
 from jitgraph.own_code import OWN
 from jitgraph.records import dataclass
 
 _LIBRARY: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_NUMPY: Final = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 
 def _is_users(file: str) -> bool:
     """Whether code of this file is neither jitgraph's nor of the libraries through which it is called."""
-    if file.startswith((_NUMPY, "<")) or OWN.have(file):
+    if file.startswith("<") or OWN.have(file):
+        return False
+    numpy = sys.modules.get("numpy")  # which is not imported for this: commands that print help need none
+    if numpy is not None and file.startswith(os.path.dirname(os.path.abspath(str(numpy.__file__))) + os.sep):
         return False
     return not file.startswith(_LIBRARY) or file.startswith(("site-packages", "dist-packages"), len(_LIBRARY))
 

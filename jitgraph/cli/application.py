@@ -13,9 +13,7 @@ import typer
 
 import jitgraph
 from jitgraph.cli import file_commands, machine_commands, model_commands, screen
-from jitgraph.cli.failures import FAILS, USAGE
-from jitgraph.errors import JitgraphError, LocatedError, OptionError
-from jitgraph.location import Location
+from jitgraph.cli.failures import FAILS, USAGE, CommandError
 from jitgraph.own_code import OWN
 
 _MODELS: Final = "Models"
@@ -133,31 +131,42 @@ def _command_of(arguments: Sequence[str]) -> list[str]:
 
 
 def _exit_code(error: Exception) -> int:
-    if isinstance(error, OptionError):
-        return USAGE
-    code = getattr(error, "exit_code", FAILS)
-    return code if isinstance(code, int) else FAILS
+    code = getattr(error, "exit_code", None)  # of typer's errors and of CommandError
+    if isinstance(code, int):
+        return code
+    from jitgraph.errors import OptionError
+
+    return USAGE if isinstance(error, OptionError) else FAILS
 
 
 def _tell(command: str, error: Exception) -> int:
     """Print an error on one line; its exit code."""
-    code = _exit_code(error)
     if hasattr(error, "format_message"):  # of typer, about the words
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()  # type: ignore[attr-defined]
-            return code
-        text = error.format_message()
-        screen.error(command, f"{text.rstrip('.')}\nsee {command} --help" if text else f"see {command} --help")
-    elif isinstance(error, LocatedError):
-        at = "" if error.location in (None, Location.of_user()) else f"\nat {error.location}"
-        screen.error(command, f"{error.message}{at}\n{f'hint: {error.hint}' if error.hint else ''}")
-    elif isinstance(error, JitgraphError):
-        screen.error(command, str(error))
-    elif isinstance(error, OSError):
-        file = "" if error.filename is None else f"{error.filename}: "
-        screen.error(command, f"{file}{error.strerror or error}")
-    elif isinstance(error, MemoryError):
-        screen.error(command, "there is not enough memory")
+        else:
+            text = error.format_message()
+            screen.error(command, f"{text.rstrip('.')}\nsee {command} --help" if text else f"see {command} --help")
     else:
-        screen.error(command, f"{type(error).__name__}: {error}\n--traceback shows where")
-    return code
+        screen.error(command, _text(error))
+    return _exit_code(error)
+
+
+def _text(error: Exception) -> str:
+    """What an error says: its message, the user's line where it is not that of the command, and the hint."""
+    if isinstance(error, CommandError):
+        return str(error)
+    from jitgraph.errors import JitgraphError, LocatedError
+    from jitgraph.location import Location
+
+    if isinstance(error, LocatedError):
+        at = "" if error.location in (None, Location.of_user()) else f"\nat {error.location}"
+        return f"{error.message}{at}\n{f'hint: {error.hint}' if error.hint else ''}"
+    if isinstance(error, JitgraphError):
+        return str(error)
+    if isinstance(error, OSError):
+        file = "" if error.filename is None else f"{error.filename}: "
+        return f"{file}{error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    return f"{type(error).__name__}: {error}\n--traceback shows where"

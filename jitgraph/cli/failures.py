@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from jitgraph.errors import JitgraphError
-
 FAILS: Final = 1
 USAGE: Final = 2
 
 
-class CommandError(JitgraphError):
-    """What is wrong with a command line, which ends with 2, or with what it asks for, which ends with 1."""
+class CommandError(Exception):
+    """What is wrong with a command line, which ends with 2, or with what it asks for, which ends with 1.
+
+    No JitgraphError, whose module needs NumPy: help and completion load neither.
+    """
 
     def __init__(self, message: str, exit_code: int = FAILS) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Commands that make or compare files: export, convert, diff, verify, loader."""
+"""Commands that make or compare files: export, convert, diff, verify, loader. Each imports what it needs itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -22,31 +22,14 @@ from jitgraph.cli.options import (
     Seed,
     Sizes,
     Tolerance,
-    arguments,
-    model_of,
-    targets_of,
     targets_starting_with,
 )
-from jitgraph.conversion import ForeignModel, model_from
-from jitgraph.errors import LoadError
 from jitgraph.runtime import imports
-from jitgraph.runtime.loader import dtype_named
-from jitgraph.saved.arguments import named_results
-from jitgraph.saved.comparison import (
-    ArrayDifference,
-    array_differences,
-    graph_difference,
-    interface_difference,
-    weight_differences,
-)
-from jitgraph.saved.listing import specs_of
-from jitgraph.saved.reading import SavedModel, load
-from jitgraph.saved.writing import retarget, save
-from jitgraph.standalone import write_loaders
-from jitgraph.standalone.shared_object import write_shared_object
-from jitgraph.standalone.verification import DIFFERS, RIGHT, verify_file
-from jitgraph.tracing.call.arguments import TensorSpec
-from jitgraph.tracing.report.quantities import bytes_text
+
+if TYPE_CHECKING:
+    from jitgraph.conversion import ForeignModel
+    from jitgraph.saved.comparison import ArrayDifference
+    from jitgraph.saved.reading import SavedModel
 
 _SPEC: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<dtype>[a-z]+\d*)\[(?P<shape>[^\[\]]*)\]")
 
@@ -64,6 +47,8 @@ TargetList = Annotated[
 
 def _written(paths: Sequence[Path], *, json: bool) -> int:
     """Tell what was written."""
+    from jitgraph.tracing.report.quantities import bytes_text
+
     told = [{"path": str(path), "bytes": path.stat().st_size} for path in paths]
     if json:
         screen.as_json({"written": told})
@@ -96,6 +81,12 @@ def export(
     json: AsJson = False,
 ) -> int:
     """Write a model in another form: a shared library for C, ONNX, or a .jg file for other machines."""
+    from jitgraph.cli.inputs import targets_of
+    from jitgraph.saved.listing import specs_of
+    from jitgraph.saved.reading import load
+    from jitgraph.saved.writing import retarget
+    from jitgraph.standalone.shared_object import write_shared_object
+
     targets = targets_of(target) if target else []
     if targets and so is None and output is None:
         raise CommandError("--target goes with -o FILE or --so DIR", USAGE)
@@ -159,6 +150,10 @@ def convert(
     json: AsJson = False,
 ) -> int:
     """Convert a model of PyTorch or ONNX to a .jg file; neither library is needed for PyTorch's."""
+    from jitgraph.cli.inputs import targets_of
+    from jitgraph.conversion import model_from
+    from jitgraph.saved.writing import save
+
     path = output or source.with_suffix(".jg")
     targets = targets_of(target) if target else None
     with screen.progress("reading") as advance:
@@ -199,6 +194,10 @@ def _example_specs(foreign: ForeignModel, texts: Sequence[str]) -> tuple[Any, ..
 
 
 def _spec(text: str) -> tuple[str, Any]:
+    from jitgraph.errors import LoadError
+    from jitgraph.runtime.loader import dtype_named
+    from jitgraph.tracing.call.arguments import TensorSpec
+
     match = _SPEC.fullmatch(text.replace(" ", ""))
     if match is None:
         raise CommandError(f"--input {text!r} is not like x=float32[batch,3,224,224]", USAGE)
@@ -242,6 +241,9 @@ def diff(
 
     The exit code is 1 where they differ.
     """
+    from jitgraph.cli.inputs import arguments, model_of
+    from jitgraph.saved.comparison import array_differences, graph_difference, interface_difference, weight_differences
+
     both = model_of(a, entry), model_of(b, entry)
     interface = interface_difference(*both)
     graphs = graph_difference(*both, (str(a), str(b))) if graph else []
@@ -274,6 +276,8 @@ def diff(
 
 
 def _results(model: SavedModel, values: Sequence[Any]) -> dict[str, Any]:
+    from jitgraph.saved.arguments import named_results
+
     return named_results(model.signature, model.run_flat(*values))
 
 
@@ -297,6 +301,9 @@ def verify(
 
     The exit code is 1 where they do not.
     """
+    from jitgraph.cli.inputs import arguments
+    from jitgraph.standalone.verification import DIFFERS, RIGHT, verify_file
+
     steps = []
     with screen.progress("verifying", total=7) as advance:
         for step in verify_file(
@@ -325,6 +332,8 @@ def loader(
     json: AsJson = False,
 ) -> int:
     """Write loader.py, loader.c and loader.h, which run .jg files where jitgraph is not installed."""
+    from jitgraph.standalone import write_loaders
+
     try:
         paths = write_loaders(folder)
     except OSError as error:

@@ -1,21 +1,21 @@
-"""Commands on this machine: cache info, cache clear, cache verify, doctor."""
+"""Commands on this machine: cache info, cache clear, cache verify, doctor. Each imports what it needs itself."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING
 
-from jitgraph import cache
 from jitgraph.cli import screen
 from jitgraph.cli.failures import FAILS, CommandError
 from jitgraph.cli.options import AsJson
-from jitgraph.diagnosis import ABSENT, WORKS, Diagnosis, diagnose, works
-from jitgraph.runtime import disk_cache
 
-_STYLES: Final = {WORKS: screen.GOOD, ABSENT: screen.FAINT}
+if TYPE_CHECKING:
+    from jitgraph.diagnosis import Diagnosis
 
 
 def _folder() -> str:
     """The cache's folder; CommandError where there is none to speak of."""
+    from jitgraph.runtime import disk_cache
+
     current = disk_cache.current()
     if current is None:
         raise CommandError("the cache is turned off: JITGRAPH_CACHE_DIR says so, or there is no home folder")
@@ -26,6 +26,8 @@ def _folder() -> str:
 
 def cache_info(json: AsJson = False) -> int:
     """Say where the compile cache is, and how full."""
+    from jitgraph import cache
+
     folder, told = _folder(), cache.info()
     if json:
         screen.as_json({"folder": folder, "entries": told.entries, "bytes": told.bytes, "limit": told.limit})
@@ -38,6 +40,8 @@ def cache_info(json: AsJson = False) -> int:
 
 def cache_clear(json: AsJson = False) -> int:
     """Remove every entry of the compile cache; programs compile again what they need."""
+    from jitgraph import cache
+
     folder, before = _folder(), cache.info()
     with screen.progress("clearing"):
         cache.clear()
@@ -57,6 +61,8 @@ def cache_verify(json: AsJson = False) -> int:
 
     The exit code is 1 where one is not sound.
     """
+    from jitgraph import cache
+
     folder, told = _folder(), cache.info()
     with screen.progress("verifying"):
         unsound = cache.verify()
@@ -76,6 +82,8 @@ def doctor(json: AsJson = False) -> int:
 
     The exit code is 1 where something fails.
     """
+    from jitgraph.diagnosis import diagnose, works
+
     with screen.progress("looking"):
         findings = list(diagnose())
     if json:
@@ -86,7 +94,10 @@ def doctor(json: AsJson = False) -> int:
 
 
 def _row(finding: Diagnosis) -> tuple[object, ...]:
+    from jitgraph.diagnosis import ABSENT, WORKS
+
+    styles = {WORKS: screen.GOOD, ABSENT: screen.FAINT}
     text = screen.cell(screen.one_line(finding.text))
     if finding.hint:
         text.append(f"\n{screen.clean(finding.hint)}", style=screen.FAINT)
-    return finding.what, screen.cell(finding.outcome, _STYLES.get(finding.outcome, screen.BAD)), text
+    return finding.what, screen.cell(finding.outcome, styles.get(finding.outcome, screen.BAD)), text

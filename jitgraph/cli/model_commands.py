@@ -1,13 +1,12 @@
-"""Commands that run or show one model: run, info, show, bench."""
+"""Commands that run or show one model: run, info, show, bench. Each imports what it needs itself."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import numpy as np
 import typer
 
 from jitgraph.cli import screen
@@ -22,21 +21,12 @@ from jitgraph.cli.options import (
     RandomInputs,
     Seed,
     Sizes,
-    arguments,
-    model_of,
-    sizes_of,
-    targets_of,
     targets_starting_with,
 )
-from jitgraph.runtime import loader
-from jitgraph.saved.arguments import named_results
-from jitgraph.saved.array_files import plain, write_arrays
-from jitgraph.saved.description import describe
-from jitgraph.saved.listing import VIEWS, listing
-from jitgraph.saved.reading import SavedModel
-from jitgraph.saved.timing import time_calls
-from jitgraph.tracing.report.cost import cost
-from jitgraph.tracing.report.quantities import bytes_text
+
+if TYPE_CHECKING:
+    from jitgraph.runtime import loader
+    from jitgraph.saved.reading import SavedModel
 
 _SHOWN_WEIGHTS: Final = 12
 
@@ -46,6 +36,9 @@ _SHOWN_WEIGHTS: Final = 12
 
 def _runner(model: Path, entry: str, device: str, *, native: bool) -> tuple[loader.Signature, Callable[..., Any]]:
     """The signature of an entry, and what runs it."""
+    from jitgraph.cli.inputs import model_of
+    from jitgraph.runtime import loader
+
     if not native:
         loaded = model_of(model, entry, device)
         return loaded.signature, loaded.run_flat
@@ -81,6 +74,10 @@ def run(
     json: AsJson = False,
 ) -> int:
     """Run a model on arrays, and print or write its results."""
+    from jitgraph.cli.inputs import arguments
+    from jitgraph.saved.arguments import named_results
+    from jitgraph.saved.array_files import plain
+
     signature, call = _runner(model, entry, device, native=native)
     values = arguments(signature, inputs, sizes=size, fill=random, seed=seed, cast=cast)
     begin = time.perf_counter()
@@ -110,6 +107,8 @@ def _write(text: str, results: Mapping[str, Any]) -> None:
 
 
 def _write_file(path: Path, arrays: Mapping[str, Any]) -> None:
+    from jitgraph.saved.array_files import write_arrays
+
     try:
         write_arrays(path, arrays)
     except ValueError as error:
@@ -119,6 +118,8 @@ def _write_file(path: Path, arrays: Mapping[str, Any]) -> None:
 
 def _preview(array: Any) -> str:
     """The elements, or the first and last of many, in a few lines."""
+    import numpy as np
+
     return np.array2string(array, threshold=24, edgeitems=2, precision=5, separator=", ", max_line_width=48)
 
 
@@ -132,6 +133,9 @@ def info(
     json: AsJson = False,
 ) -> int:
     """Say what is in a file: entries, inputs, outputs, weights, targets, metadata."""
+    from jitgraph.saved.description import describe
+    from jitgraph.tracing.report.quantities import bytes_text
+
     data = describe(model)
     if json:
         screen.as_json(data)
@@ -210,6 +214,9 @@ def show(
     json: AsJson = False,
 ) -> int:
     """Show a model at the stages of the compiler; nothing of it is run."""
+    from jitgraph.cli.inputs import model_of, sizes_of, targets_of
+    from jitgraph.saved.listing import VIEWS, listing
+
     chosen = zip(VIEWS, (graph, optimized, fused, kernels, memory, llvm, asm, ptx, dot, html), strict=True)
     views = [name for name, is_chosen in chosen if is_chosen] or ["graph"]
     name = targets_of(target)[0] if target else None
@@ -254,8 +261,13 @@ def bench(
     json: AsJson = False,
 ) -> int:
     """Time a model: to load it, the first call, later calls; random arrays for inputs that are not given."""
+    from jitgraph.cli.inputs import arguments, model_of
+    from jitgraph.runtime import loader
+    from jitgraph.saved.timing import time_calls
+    from jitgraph.tracing.report.cost import cost
+
     rows: dict[str, dict[str, Any]] = {}
-    reference: SavedModel = model_of(model, entry)
+    reference = model_of(model, entry)
     values = arguments(reference.signature, inputs, sizes=size, fill=True, seed=seed, cast=cast)
     runners = {"compiled here": False} | ({"native code of the file": True} if native else {})
     sizes = _sizes_of_call(reference, values)

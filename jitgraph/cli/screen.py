@@ -1,4 +1,7 @@
-"""What commands print: tables, JSON, progress, and errors of one line. Colours are the terminal's own sixteen."""
+"""What commands print: tables, JSON, progress, and errors of one line. Colours are the terminal's own sixteen.
+
+rich is imported for what it draws alone: JSON, listings and errors do without.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.text import Text
 
 PATIENCE: Final = 1.0
 """Seconds before a progress bar appears."""
@@ -23,6 +26,8 @@ GOOD, BAD, FAINT, NAME = "green", "bold red", "dim", "cyan"
 
 def console(*, stderr: bool = False) -> Console:
     """A console without markup or guesses at what to colour; NO_COLOR and files get plain text."""
+    from rich.console import Console
+
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
@@ -33,6 +38,8 @@ def clean(text: str) -> str:
 
 def cell(text: Any, style: str = "") -> Text:
     """A cell of a table, or a line."""
+    from rich.text import Text
+
     return text if isinstance(text, Text) else Text(clean(str(text)), style=style)
 
 
@@ -51,18 +58,20 @@ def raw(text: str) -> None:
 def diff_line(text: str) -> None:
     """Print a line of a unified diff."""
     style = {"+": "green", "-": "red", "@": NAME}.get(text[:1], "")
-    console().print(Text(clean(text), style=style), soft_wrap=True)
+    console().print(cell(text, style), soft_wrap=True)
 
 
 def heading(text: str) -> None:
     """Print a title above a table."""
-    console().print(Text(clean(text), style="bold"))
+    console().print(cell(text, "bold"))
 
 
 def table(
     rows: Sequence[Sequence[Any]], columns: Sequence[str] = (), *, styles: Sequence[str] = (), right: Sequence[int] = ()
 ) -> None:
     """Print rows in columns, long cells folded; without ``columns`` there is no head."""
+    from rich.table import Table
+
     grid = Table(box=None, show_header=bool(columns), header_style="bold", padding=(0, 2, 0, 0), pad_edge=False)
     for at in range(max(map(len, rows), default=len(columns))):
         title = columns[at] if at < len(columns) else ""
@@ -106,27 +115,52 @@ def error(command: str, text: str) -> None:
 @contextmanager
 def progress(title: str, total: float = 1.0) -> Iterator[Callable[[float, str], None]]:
     """A bar on the standard error, once the block has taken a second; call what it gives with the work done so far."""
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=console(stderr=True),
-        transient=True,
-    )
-    task = bar.add_task(title, total=total)
-    timer = threading.Timer(PATIENCE, bar.start)
+    if not sys.stderr.isatty():
+        yield _nowhere
+        return
+    bar = _Bar(title, total)
+    timer = threading.Timer(PATIENCE, bar.appear)
     timer.daemon = True
-    if sys.stderr.isatty():
-        timer.start()
-
-    def advance(done: float, text: str = "") -> None:
-        bar.update(task, completed=done, description=text or title)
-
+    timer.start()
     try:
-        yield advance
+        yield bar.advance
     finally:
         timer.cancel()
-        if timer.is_alive():
-            timer.join()
-        if bar.live.is_started:
-            bar.stop()
+        timer.join()
+        bar.vanish()
+
+
+def _nowhere(done: float, text: str = "") -> None:
+    """For a standard error that is no terminal."""
+
+
+class _Bar:
+    """A bar that is drawn from the moment on in which it appears, in the timer's thread."""
+
+    def __init__(self, title: str, total: float) -> None:
+        self._title, self._total = title, total
+        self._done, self._text = 0.0, title
+        self._shown: tuple[Progress, Any] | None = None
+        self._lock = threading.Lock()
+
+    def appear(self) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
+        bar = Progress(*columns, console=console(stderr=True), transient=True)
+        with self._lock:
+            task = bar.add_task(self._text, total=self._total)
+            bar.update(task, completed=self._done)
+            self._shown = bar, task
+        bar.start()
+
+    def advance(self, done: float, text: str = "") -> None:
+        with self._lock:
+            self._done, self._text = done, text or self._title
+            if self._shown is not None:
+                bar, task = self._shown
+                bar.update(task, completed=done, description=self._text)
+
+    def vanish(self) -> None:
+        if self._shown is not None:
+            self._shown[0].stop()

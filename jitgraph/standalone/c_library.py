@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from jitgraph.errors import JitgraphError
 from jitgraph.runtime import loader
-from jitgraph.runtime.c_compiler import build_shared
+from jitgraph.runtime.c_compiler import build_object, build_shared
 from jitgraph.standalone import write_loaders
+from jitgraph.standalone.c_text import HEADER, MAIN
 
 DTYPES: Final = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16"),
@@ -42,12 +43,20 @@ class _CTensor(ctypes.Structure):
     )
 
 
+def loader_object(folder: Path) -> Path:
+    """An object of ``loader.c`` in ``folder``, with the loaders beside it; errors as of ``compiled_loader``."""
+    write_loaders(folder)
+    target = folder / "loader.o"
+    if said := build_object(folder / MAIN, [folder / HEADER], target, "-O2"):
+        raise JitgraphError(f"loader.c does not compile: {said.splitlines()[0]}")
+    return target
+
+
 def compiled_loader(folder: Path) -> Any:
     """``loader.c``, compiled in ``folder``; FileNotFoundError without a compiler, JitgraphError where it fails."""
-    write_loaders(folder)
     library = folder / "loader.so"
-    if said := build_shared([folder / "loader.c"], library, "-O1"):
-        raise JitgraphError(f"loader.c does not compile: {said.splitlines()[0]}")
+    if said := build_shared([loader_object(folder)], library):
+        raise JitgraphError(f"loader.c does not link: {said.splitlines()[0]}")
     return _declared(ctypes.CDLL(str(library)))
 
 

@@ -11,8 +11,8 @@ from typing import Final
 from jitgraph.errors import JitgraphError
 from jitgraph.runtime.c_compiler import build_shared, c_compiler
 from jitgraph.runtime.loader.artifact import Artifact
-from jitgraph.standalone import write_loaders
-from jitgraph.standalone.c_text import HEADER, MAIN
+from jitgraph.standalone.c_library import loader_object
+from jitgraph.standalone.c_text import HEADER
 
 _SOURCE: Final = """#include "{name}.h"
 
@@ -86,12 +86,11 @@ def write_shared_object(path: str | os.PathLike[str], folder: Path, name: str = 
     interface = _INTERFACE.format(name=name, upper=name.upper(), title=title, inputs=inputs, outputs=outputs)
     with tempfile.TemporaryDirectory() as scratch:
         build = Path(scratch)
-        write_loaders(build)
         (build / "model.jg").write_bytes(Path(os.fspath(path)).read_bytes())
         (build / f"{name}.h").write_text(interface, encoding="utf-8")
         (build / f"{name}.c").write_text(_SOURCE.format(name=name), encoding="utf-8")
         library = build / f"lib{name}.so"
-        sources = [build / MAIN, build / f"{name}.c"]
+        sources = [loader_object(build), build / f"{name}.c"]
         said = build_shared(sources, library, "-O2", "-Wl,-Bsymbolic", f"-Wa,-I{build}", f"-I{build}")
         if said:
             raise JitgraphError(f"the C compiler fails: {said.splitlines()[0]}")

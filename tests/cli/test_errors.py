@@ -119,15 +119,14 @@ def test_traceback_shows_the_whole_error(folder: Path, capsys: pytest.CaptureFix
 def test_an_error_of_our_own_says_how_to_see_more(
     command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jitgraph.cli import model_commands
-
-    monkeypatch.setattr(model_commands, "describe", lambda path: 1 // 0)
+    monkeypatch.setattr("jitgraph.saved.description.describe", lambda path: 1 // 0)
     result = command("info", folder / "scaled.jg")
     assert result.code == 1
     assert (
         result.err == "jitgraph info: ZeroDivisionError: integer division or modulo by zero; --traceback shows where\n"
     )
-    monkeypatch.setattr(model_commands, "describe", lambda path: (_ for _ in ()).throw(KeyboardInterrupt))
+    interrupted = "jitgraph.saved.description.describe"
+    monkeypatch.setattr(interrupted, lambda path: (_ for _ in ()).throw(KeyboardInterrupt))
     assert command("info", folder / "scaled.jg").code == 130
 
 

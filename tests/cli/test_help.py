@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,18 @@ def test_examples_are_commands_with_options_that_exist() -> None:
     for function, name, _, example in (*COMMANDS, *CACHE_COMMANDS):
         words = example.split()
         assert words[0] == "jitgraph" and name in words[1:3] and function.__doc__
+
+
+@pytest.mark.parametrize("words", ["--version", "--help", "info --help", "cache --help", "info missing.jg", "nonsense"])
+def test_what_shows_no_model_imports_neither_numpy_nor_a_compiler(words: str, tmp_path: Path) -> None:
+    """They take 60 to 150 ms, and NumPy alone took as long again."""
+    code = (
+        "import sys\n"
+        "from jitgraph.cli import main\n"
+        "assert not {'typer', 'rich'} & sys.modules.keys()\n"
+        f"main({words.split()!r})\n"
+        "heavy = {'numpy', 'llvmlite', 'jitgraph.ir', 'jitgraph.tensor', 'jitgraph.errors'}\n"
+        "print(*sorted(heavy & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "", done.stdout

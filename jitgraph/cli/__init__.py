@@ -6,18 +6,34 @@ without them, so that a model can go where nothing is installed.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from jitgraph.cli.failures import FAILS, reason_of
+from jitgraph.cli.failures import FAILS, INTERRUPTED, reason_of
 
 _NEEDED = "the command line needs typer and rich: pip install 'jitgraph[cli]'"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0: right, 1: something differs or fails, 2: the command line itself is wrong."""
+    """Run a command; 0: right, 1: something differs or fails, 2: the command line itself is wrong, 130: interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if sys.stdout is not None and sys.stderr is not None:
+            return _main(words)
+        with (
+            open(os.devnull, "w", encoding="utf-8") as nowhere,  # whoever started the process closed one
+            redirect_stdout(sys.stdout or nowhere),
+            redirect_stderr(sys.stderr or nowhere),
+        ):
+            return _main(words)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _main(words: list[str]) -> int:
     try:
         from jitgraph.cli import application
     except ModuleNotFoundError as error:

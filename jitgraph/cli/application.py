@@ -19,7 +19,6 @@ from jitgraph.own_code import OWN
 _MODELS: Final = "Models"
 _FILES: Final = "Files"
 _MACHINE: Final = "This machine"
-_INTERRUPTED: Final = 130
 
 OWN.add(os.path.dirname(typer.__file__))  # an error is then at the line that calls the command line, if at any
 
@@ -109,9 +108,8 @@ def run(words: Sequence[str]) -> int:
             sys.stdout.close()
         return 0
     except SystemExit as end:  # typer itself ends a process whose reader is gone, and completion
-        return end.code if isinstance(end.code, int) else 0
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+        is_unread = isinstance(end.__context__, BrokenPipeError)
+        return end.code if isinstance(end.code, int) and not is_unread else 0
     except Exception as error:
         if wants_traceback:
             traceback.print_exc()

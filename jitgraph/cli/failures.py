@@ -7,6 +7,7 @@ from typing import Final
 
 FAILS: Final = 1
 USAGE: Final = 2
+INTERRUPTED: Final = 130
 
 
 class CommandError(Exception):

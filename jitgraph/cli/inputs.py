@@ -1,17 +1,18 @@
-"""What the texts of options mean: arrays for the inputs of a model, sizes and targets."""
+"""What the texts of options mean: arrays for the inputs of a model, sizes, targets, a file to write."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
-from jitgraph.cli.failures import USAGE, CommandError
+from jitgraph.cli.failures import USAGE, CommandError, reason_of
 from jitgraph.ir.target import Target
+from jitgraph.runtime.atomic_file import replacing
 from jitgraph.runtime.loader import Signature
 from jitgraph.saved.arguments import Random, Wording, arguments_for
-from jitgraph.saved.array_files import loose_array, read_arrays
+from jitgraph.saved.array_files import loose_array, parsed, read_arrays
 from jitgraph.saved.reading import SavedModel, load
 
 
@@ -22,6 +23,8 @@ def sizes_of(texts: Sequence[str]) -> dict[str, int]:
         name, _, value = text.partition("=")
         if not name.isidentifier() or not value.isdecimal():
             raise CommandError(f"--size {text!r} is not a name and a number, such as batch=8", USAGE)
+        if name in sizes:
+            raise CommandError(f"the size {name} is given twice", USAGE)
         sizes[name] = int(value)
     return sizes
 
@@ -34,7 +37,7 @@ def inputs_of(texts: Sequence[str], signature: Signature) -> dict[str, Any]:
     for text in texts:
         name, equals, what = text.partition("=")
         is_name = all(part.isalnum() or part.isidentifier() for part in name.split("."))  # batch.image, xs.0
-        if not equals or not (is_name or name in names) or Path(text).exists():
+        if not equals or not (is_name or name in names) or Path(text).is_file():
             name, what = "", text
         arrays = _read(what)
         if name and len(arrays) > 1:
@@ -57,12 +60,12 @@ def inputs_of(texts: Sequence[str], signature: Signature) -> dict[str, Any]:
 
 def _read(what: str) -> dict[str, Any]:
     """The arrays that one WHAT means, by name; "" where it has none."""
-    if not Path(what).exists():
+    if not what or not Path(what).exists():
         limits = Random.parsed(what)
         if limits is not None:
             return {"": limits}
         try:
-            value = json.loads(what)
+            value = parsed(what)
         except (ValueError, RecursionError):
             raise CommandError(f"{what!r} is neither a file, nor a number or list, nor random", USAGE) from None
         if not isinstance(value, int | float | list):
@@ -113,3 +116,13 @@ def targets_of(text: str) -> list[str]:
     if not names:
         raise CommandError("--target names no target", USAGE)
     return names
+
+
+@contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, whole or not at all; CommandError that says why it cannot be."""
+    try:
+        with replacing(path) as file:
+            yield file
+    except OSError as error:
+        raise CommandError(reason_of(error, path)) from None

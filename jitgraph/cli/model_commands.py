@@ -155,7 +155,7 @@ def info(
         rows.append(("ops", f"{entry['nodes']}: {ops}" if ops else "none"))
         screen.table(rows, styles=(screen.NAME,))
     listed = data["weights"]
-    screen.heading(f"\nweights: {data['parameters']} in {len(listed)} tensors, {bytes_text(data['weight_bytes'])}")
+    screen.heading(f"\nweights: {data['parameters']} in {_tensors(listed)}, {bytes_text(data['weight_bytes'])}")
     shown = listed if weights else listed[:_SHOWN_WEIGHTS]
     if shown:
         listing_rows = [(w["key"], f"{w['dtype']}{w['shape']}", bytes_text(w["bytes"])) for w in shown]
@@ -166,6 +166,10 @@ def info(
         screen.heading("\nmetadata")
         screen.table([(key, str(value)) for key, value in data["metadata"].items()], styles=(screen.NAME,))
     return 0
+
+
+def _tensors(listed: Sequence[Any]) -> str:
+    return "1 tensor" if len(listed) == 1 else f"{len(listed)} tensors"
 
 
 def _specs(specs: Sequence[Mapping[str, Any]]) -> str:
@@ -214,7 +218,7 @@ def show(
     json: AsJson = False,
 ) -> int:
     """Show a model at the stages of the compiler; nothing of it is run."""
-    from jitgraph.cli.inputs import model_of, sizes_of, targets_of
+    from jitgraph.cli.inputs import model_of, sizes_of, targets_of, written
     from jitgraph.saved.listing import VIEWS, listing
 
     chosen = zip(VIEWS, (graph, optimized, fused, kernels, memory, llvm, asm, ptx, dot, html), strict=True)
@@ -233,7 +237,8 @@ def show(
         output = model.with_suffix(".html")
         screen.line(str(output))
     if output is not None:
-        output.write_text("\n".join(texts.values()), encoding="utf-8")
+        with written(output) as file:
+            file.write("\n".join(texts.values()).encode())
         return 0
     for view, text in texts.items():
         if len(texts) > 1:

@@ -30,6 +30,17 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator
     read, and can be made again.
     """
     target = os.path.realpath(path) if durable else os.path.abspath(os.fspath(path))
+    try:
+        with _replacing(target, durable) as file:
+            yield file
+    except OSError as error:
+        if error.errno is not None and error.filename is None:  # of a write, such as to a disk that is full
+            error.filename = target
+        raise
+
+
+@contextlib.contextmanager
+def _replacing(target: str, durable: bool) -> Iterator[BinaryIO]:
     if not os.path.isdir(folder := os.path.dirname(target)):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder to save in", folder)
     if os.path.isdir(target):

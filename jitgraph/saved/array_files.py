@@ -50,7 +50,7 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Array | LooseArray]:
         if ending == ".npz":
             return _npz(file)
         if ending == ".safetensors":
-            return dict(read_safetensors(memoryview(file.read_bytes())))
+            return dict(read_safetensors(memoryview(file.read_bytes()), "it"))
         if ending == ".json":
             return _json(file)
         if ending in IMAGES:
@@ -59,7 +59,8 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Array | LooseArray]:
         raise LoadError(f"{file} cannot be read: {error.strerror or error}") from None
     except LoadError as error:
         raise LoadError(f"{file}: {error}") from None
-    raise LoadError(f"{file}: arrays are read from {', '.join(READ)}, not from {ending or 'a file without ending'!r}")
+    kind = "a folder" if file.is_dir() else ending or "a file without ending"
+    raise LoadError(f"{file}: arrays are read from {', '.join(READ)}, not from {kind}")
 
 
 def _numpy(file: Any) -> Array:
@@ -84,11 +85,31 @@ def _npz(file: Path) -> dict[str, Array | LooseArray]:
 
 def _json(file: Path) -> dict[str, Array | LooseArray]:
     try:
-        content = json.loads(file.read_bytes())
+        content = parsed(file.read_bytes())
     except (ValueError, RecursionError) as error:
         raise LoadError(f"it is no JSON: {error}") from None
     named = content if isinstance(content, dict) else {"": content}
     return {name: loose_array(value, name[:60] or "its content") for name, value in named.items()}
+
+
+def parsed(text: str | bytes) -> Any:
+    """JSON; ValueError for what is none, for a name that stands twice, and for a number too large for float64."""
+    return json.loads(text, parse_float=_number, object_pairs_hook=_unique)
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"float64 does not hold {text[:40]}")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the name {next(name for name in names if names.count(name) > 1)[:60]!r} stands twice")
+    return named
 
 
 def loose_array(value: Any, name: str) -> LooseArray:
@@ -156,8 +177,11 @@ def _numbers(name: str, content: Any, wanted: np.dtype[Any]) -> Array:
             array = plain.astype(wanted)
     except (ValueError, OverflowError, TypeError) as error:
         raise DTypeError(f"{name}: {wanted.name} does not hold what the JSON has: {error}") from None
-    is_exact = wanted.kind not in "iub" or bool((array.astype(plain.dtype) == plain).all())
-    if not is_exact or (wanted.kind != "b" and plain.dtype == object):
+    if wanted.kind in "iub":
+        is_held = bool((array.astype(plain.dtype) == plain).all())
+    else:
+        is_held = plain.dtype == object or bool(np.isfinite(array)[np.isfinite(plain)].all())
+    if not is_held or (wanted.kind != "b" and plain.dtype == object):
         raise DTypeError(f"{name}: {wanted.name} does not hold every number that the JSON has")
     return array
 

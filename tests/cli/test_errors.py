@@ -28,6 +28,14 @@ WRONG = {
     "run scaled.jg -i x=random:5:5": (2, "no number lies"),
     "run scaled.jg -i q=both.npz": (2, "several arrays"),
     "run scaled.jg --random --size batch": (2, "a name and a number"),
+    "run scaled.jg --random --size batch=3 --size batch=4": (2, "the size batch is given twice"),
+    "run scaled.jg -i x=": (2, "'' is neither a file"),
+    "run scaled.jg -i empty/": (1, "not from a folder"),
+    "run scaled.jg -i [[1e39,0,0]]": (1, "does not hold every number"),
+    "run scaled.jg -i [[1e400,0,0]]": (2, "neither a file"),
+    "export scaled.jg --onnx empty": (1, "a folder stands where"),
+    "show scaled.jg -o empty": (1, "empty cannot be written: a folder stands"),
+    "show scaled.jg -o no/y.txt": (1, "no such folder"),
     "run scaled.jg --random --size rows=3": (2, "no size 'rows'"),
     "run scaled.jg --random --seed -1": (2, "--seed"),
     "run scaled.jg --random -o y.npy": (2, "takes one array, not 2"),
@@ -66,6 +74,9 @@ WRONG = {
 def test_wrong_commands(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     monkeypatch.chdir(folder)
     (folder / "text.jg").write_text("not a model")
+    (folder / "empty").mkdir(exist_ok=True)
+    if "--onnx" in words:
+        pytest.importorskip("onnx")
     code, text = WRONG[words]
     result = command(*words.split())
     assert result.code == code, result
@@ -84,6 +95,8 @@ HOSTILE_ARRAYS = {
     "deep.json": lambda good: b"[" * 100_000,
     "ragged.json": lambda good: b"[[1, 2], [3]]",
     "texts.json": lambda good: b'["a"]',
+    "twice.json": lambda good: b'{"x": [[1, 2, 3]], "x": [[4, 5, 6]]}',
+    "large.json": lambda good: b'{"x": [[1, 2, 3]], "scale": 1e400}',
     "cut.png": lambda good: b"\x89PNG\r\n\x1a\n\0\0",
     "unknown.xyz": lambda good: b"",
 }
@@ -96,7 +109,12 @@ def test_hostile_arrays(command: Command, folder: Path, tmp_path: Path, name: st
     assert result.code == 1 and result.err.count("\n") == 1 and name in result.err and result.out == ""
 
 
-@pytest.mark.parametrize("command_name", ["run", "info", "show", "bench", "verify", "diff", "export"])
+def test_a_file_of_arrays_is_not_called_weights(command: Command, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.safetensors").write_bytes(b"\0")
+    assert "weights" not in command("run", folder / "scaled.jg", "-i", tmp_path / "x.safetensors").err
+
+
+@pytest.mark.parametrize("command_name", ["run", "info", "show", "bench", "diff", "export"])
 def test_hostile_models(command: Command, folder: Path, tmp_path: Path, command_name: str) -> None:
     """Cut, with a bit changed, and with an end that is another's."""
     good = (folder / "scaled.jg").read_bytes()
@@ -141,7 +159,49 @@ def test_a_reader_that_has_read_enough_ends_it_in_silence(folder: Path) -> None:
     words = [sys.executable, "-m", "jitgraph", "info", str(folder / "scaled.jg")]
     done = subprocess.run(words, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write)
-    assert done.returncode in (0, 1) and done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_verify_of_a_damaged_file_says_what_is_wrong_as_a_step(command: Command, folder: Path, tmp_path: Path) -> None:
+    good, path = (folder / "scaled.jg").read_bytes(), tmp_path / "damaged.jg"
+    for data in (good[: len(good) // 2], good[:900] + bytes([good[900] ^ 4]) + good[901:], b""):
+        path.write_bytes(data)
+        assert command("verify", path).code == 1
+        result = command("verify", path, "--json")
+        told = json.loads(result.out)
+        assert (result.code, result.err, told["right"]) == (1, "", False)
+        assert (told["steps"][-1]["outcome"], path.name in told["steps"][-1]["text"]) == ("differs", True)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", ["show scaled.jg -o", "export scaled.jg --onnx", "convert scaled.onnx -o"])
+def test_a_full_disk_is_named_and_a_device_stays_one(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.chdir(folder)
+    if "onnx" in words:
+        pytest.importorskip("onnx")
+        assert command("export", "scaled.jg", "--onnx", "scaled.onnx").code == 0
+    (folder / "link").unlink(missing_ok=True)
+    (folder / "link").symlink_to("/dev/full")  # should it be replaced, then only the link
+    result = command(*words.split(), "link")
+    assert result.code == 1 and "No space left on device" in result.err, result
+    assert "link" in result.err or "/dev/full" in result.err
+    assert (folder / "link").is_symlink() and Path("/dev/full").is_char_device()
+
+
+def test_closed_streams_and_interrupts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from jitgraph import cli
+
+    for name in ("stdout", "stderr"):
+        with monkeypatch.context() as closed:
+            closed.setattr(sys, name, None)
+            assert cli.main(["info", str(folder / "scaled.jg")]) == 0
+            assert cli.main(["nonsense"]) == 2
+    monkeypatch.setattr(cli, "_main", lambda words: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert cli.main(["info"]) == 130
 
 
 def test_json_has_words_for_numbers_that_json_cannot_write(command: Command, folder: Path, tmp_path: Path) -> None:

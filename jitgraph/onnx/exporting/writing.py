@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import __version__
-from jitgraph.errors import InternalError, JitgraphError, UnsupportedOp
+from jitgraph.errors import InternalError, JitgraphError, OptionError, UnsupportedOp
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
@@ -22,6 +24,8 @@ from jitgraph.onnx.exporting.converting import run, without_complex
 from jitgraph.onnx.exporting.emitting import IR_VERSION, ModelParts, NodeEmitter
 from jitgraph.onnx.exporting.values import ELEMENT_TYPES, OnnxValue, tensor_proto
 from jitgraph.passes.dce import dce
+from jitgraph.runtime import system
+from jitgraph.runtime.atomic_file import replacing
 from jitgraph.saved.entry import FileEntry, FileState, entry_of
 from jitgraph.saved.reading import SavedModel
 from jitgraph.saved.state import StateKeys
@@ -190,7 +194,22 @@ class ModelOf:
 
 
 def _write(export: ModelOf, path: Path, external_above: int) -> None:
-    """Check the model and write it, whole or not at all."""
+    """Check the model and write it, whole or not at all; to a device or pipe as it is, with its weights in it."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "a folder stands where the file is to be", str(path))
+    if system.is_special(str(path)):
+        with tempfile.TemporaryDirectory() as scratch:
+            written = Path(scratch) / "model.onnx"
+            _write(export, written, EXTERNAL_ABOVE)
+            if len(list(Path(scratch).iterdir())) > 1:
+                raise OptionError(
+                    f"the weights need a file of their own, and {path} is a device or pipe",
+                    hint="write to a plain file",
+                )
+            with replacing(path) as file:
+                file.write(written.read_bytes())
+        return
+    path = Path(os.path.realpath(path))  # a link stays one
     onnx = export.model.onnx
     proto = export.proto()
     total = sum(array.nbytes for array in export.weights.values())

@@ -54,14 +54,19 @@ def verify_file(
 
     Results and written state are compared by bits; ``tolerance`` allows differences relative to the greatest value.
     ``arguments`` gives the arrays for a signature. With ``is_native`` the file's own native code runs, by the loaders
-    in Python and C: only for files whose origin is trusted. A file that is not sound has a step that says so, the last.
+    in Python and C: only for files whose origin is trusted. Where a file is not sound, a step says so.
     """
-<<<<<<< HEAD
-    with opened(path) as artifact:
-        listed = artifact.manifest["entries"]
-        codes = {name: (dict(listed[name].get("native", {})), list(listed[name].get("cuda", {}))) for name in listed}
-        size = sum(member.size for member in artifact.members.values())
-        yield VerificationStep("hashes", RIGHT, f"{len(artifact.members)} members, {size} bytes")
+    try:
+        with opened(path) as artifact:
+            listed = artifact.manifest["entries"]
+            codes = {
+                name: (dict(listed[name].get("native", {})), list(listed[name].get("cuda", {}))) for name in listed
+            }
+            size = sum(member.size for member in artifact.members.values())
+    except LoadError as error:
+        yield VerificationStep("hashes", DIFFERS, str(error))
+        return
+    yield VerificationStep("hashes", RIGHT, f"{len(artifact.members)} members, {size} bytes")
     for name, (native, gpus) in codes.items():
         title = f"{name}: " if len(codes) > 1 else ""
         for step in _verify_entry(path, name, arguments, native, gpus, tolerance=tolerance, is_native=is_native):
@@ -79,24 +84,11 @@ def _verify_entry(
     is_native: bool,
 ) -> Iterator[VerificationStep]:
     """The steps for one entry of a file."""
-    model = load(path, entry=entry)
-=======
-    try:
-        with opened(path) as artifact:
-            entry = "forward" if "forward" in artifact.signatures() else next(iter(artifact.signatures()))
-            native = dict(artifact.manifest["entries"][entry].get("native", {}))
-            gpus = list(artifact.manifest["entries"][entry].get("cuda", {}))
-            size = sum(member.size for member in artifact.members.values())
-    except LoadError as error:
-        yield VerificationStep("hashes", DIFFERS, str(error))
-        return
-    yield VerificationStep("hashes", RIGHT, f"{len(artifact.members)} members, {size} bytes")
     try:
         model = load(path, entry=entry)
     except LoadError as error:
         yield VerificationStep("graph", DIFFERS, str(error))
         return
->>>>>>> 7af59336 (The command line: damaged files are a step of verify, numbers that a dtype turns into infinity are refused, full disks and devices are named; jg.onnx.export replaces no device)
     yield VerificationStep("graph", RIGHT, f"{len(model.graph.nodes)} nodes are well typed and fit the signature")
     values = list(arguments(model.signature))
     expected = _eagerly(model, values)

@@ -6,7 +6,7 @@ without them, so that a model can go where nothing is installed.
 
 from __future__ import annotations
 
-import os
+import io
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -23,11 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if sys.stdout is not None and sys.stderr is not None:
             return _main(words)
-        with (
-            open(os.devnull, "w", encoding="utf-8") as nowhere,  # whoever started the process closed one
-            redirect_stdout(sys.stdout or nowhere),
-            redirect_stderr(sys.stderr or nowhere),
-        ):
+        nowhere = io.StringIO()  # whoever started the process closed one
+        with redirect_stdout(sys.stdout or nowhere), redirect_stderr(sys.stderr or nowhere):
             return _main(words)
     except KeyboardInterrupt:
         return INTERRUPTED

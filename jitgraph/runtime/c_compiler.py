@@ -38,8 +38,7 @@ def build_object(source: Path, headers: Sequence[Path], target: Path, *flags: st
     cannot, or nothing; FileNotFoundError where there is no compiler.
     """
     compiler, cache = os.path.realpath(_required()), disk_cache.current()
-    status = os.stat(compiler)
-    identity = f"{compiler} {status.st_size} {status.st_mtime_ns}"
+    identity = f"{compiler} {os.path.getsize(compiler)} {os.path.getmtime(compiler)}"
     texts = [path.read_bytes() for path in (source, *headers)]
     key = disk_cache.key_of("C object", identity, " ".join(flags), *texts)
     stored = None if cache is None else cache.find(key, source.name)

@@ -143,7 +143,7 @@ ERFC_32, ERFC_64 = _erfc_rest(mpf("2.5"), "10.1"), _erfc_rest(mpf("3.75"), "27.3
 
 TABLES: list[tuple[str, str, tuple[Function, Function, Any, Any], int, int]] = [
     # name, what it is, problem, degree for float32, degree for float64
-    ("EXP", "(exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2", EXP, 5, 10),
+    ("EXP", "(exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2", EXP, 4, 10),
     ("LOG", "(log((1+s)/(1-s))/s - 2) / s^2 in s^2, for (1+s)/(1-s) from sqrt(1/2) to sqrt(2)", LOG, 2, 6),
     ("LOG_REST", "((log((1+s)/(1-s))/s - 2) / s^2 - 2/3) / s^2 in s^2, the same s, for pow", LOG_REST, 0, 7),
     ("SIN", "(sin(x) - x) / x^3 in x^2 for |x| <= pi/4", SIN, 3, 6),

@@ -166,7 +166,13 @@ logsumexp: Op = composite(
 def _softmax(x: Any, *, axis: int) -> Any:
     rules.require_axis("softmax", axis, len(x.shape))
     powers, _ = shifted_powers(x, axis, masked=False)
-    return div(powers, restore(reduce_sum(powers, axes=(axis,)), x.type, (axis,)))
+    return _shares(powers, reduce_sum(powers, axes=(axis,)), x, axis)
+
+
+def _shares(powers: Any, total: Any, x: Any, axis: int) -> Any:
+    """``powers / total`` by one division a row: within 1.5 ulp of the quotients, and exact where ``total`` is a power
+    of two."""
+    return mul(powers, restore(div(full_like(1.0, total), total), x.type, (axis,)))
 
 
 def _softmax_vjp(ct: Any, out: Any, x: Any, *, axis: int) -> tuple[Any]:
@@ -179,7 +185,7 @@ def _masked_softmax(x: Any, *, axis: int) -> Any:
     powers, _ = shifted_powers(x, axis, masked=True)
     total = reduce_sum(powers, axes=(axis,))
     total = select(eq(total, zeros_like(total)), full_like(1.0, total), total)
-    return div(powers, restore(total, x.type, (axis,)))
+    return _shares(powers, total, x, axis)
 
 
 def shifted_powers(x: Any, axis: int, *, masked: bool) -> tuple[Any, Any]:

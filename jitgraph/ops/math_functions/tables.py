@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-# (exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2: relative error 2^-28.8
+# (exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2: relative error 2^-25.8
 EXP_32: Final = (
-    0.5,
-    0.16666666,
-    0.041666362,
-    0.00833339,
-    0.0013940637,
-    0.00019845889,
+    0.49999997,
+    0.16666543,
+    0.0416672,
+    0.008366527,
+    0.0013882542,
 )
 # (exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2: relative error 2^-59.9
 EXP_64: Final = (

@@ -231,7 +231,7 @@ class _Rows:
         image, group, *starts = (0, *at) if self.together else at
         return image, group, starts
 
-    def places_of(self, at: Sequence[DimLike], n: DimLike) -> tuple[Sequence[DimLike], DimLike]:
+    def position_of(self, at: Sequence[DimLike], n: DimLike) -> tuple[Sequence[DimLike], DimLike]:
         """The place in all axes but the last, and where in its run of memory a column is."""
         if self.rows or len(self.places) == 1:
             return self.row(at)[2], n
@@ -241,7 +241,7 @@ class _Rows:
 
     def pixel(self, at: Sequence[DimLike], k: DimLike, n: DimLike) -> Var:
         image, group, _ = self.row(at)
-        starts, position = self.places_of(at, n)
+        starts, position = self.position_of(at, n)
         channel, *taps = self.recorder.ranges.split(k, self.window)
         outer = [
             start * stride + tap * dilation

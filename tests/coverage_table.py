@@ -42,6 +42,8 @@ def reason(op: Op, column: str) -> str | None:
     """Why a column does not apply to an op; None where it does."""
     if op.name == "grad":
         return "a transform, gone before anything runs"
+    if "called_by_name" in op.traits:
+        return "stands for a function of the user's: tried in tests/tensor/test_custom_op.py"
     if column == "programs" and op.name in ("stack_new", "stack_push", "stack_pop", "full", "iota", "constant"):
         return "takes no float that a gradient could reach"
     if op.name in ("stack_new", "stack_push", "stack_pop", "token", "print") and column not in (

@@ -1,4 +1,7 @@
-"""Central differences: the derivative of a graph as the interpreter computes it, against what autodiff gives."""
+"""Central differences: the derivative of a graph as the interpreter computes it, against what autodiff gives.
+
+A complex number counts as its two parts: a gradient has those by both, and a product of two is that of the parts.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jitgraph.dtypes import float64
+from jitgraph.dtypes import DType, complex128, float64, is_complex
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
@@ -18,13 +21,15 @@ from jitgraph.passes.autodiff import backward, carries_gradient
 
 Array = NDArray[Any]
 STEP = 1e-5
+DIFFERENTIATED = (float64, complex128)
+"""The dtypes of numbers that are precise enough for differences."""
 
 
 def derivative(graph: Graph, order: int) -> tuple[Graph, Graph]:
     """The derivative of ``graph`` of one order less, and the gradients of its outputs.
 
     Both take the inputs of ``graph``, then cotangents; the second one more for each output of the first. It gives a
-    gradient for each float input of ``graph``.
+    gradient for each input of ``graph`` that carries one.
     """
     builder = GraphBuilder(graph.constraints)
     inputs = [builder.input(value.type) for value in graph.inputs]
@@ -46,21 +51,37 @@ def check(graph: Graph, arguments: Sequence[Any], order: int = 1) -> None:
     verify(gradient)
     rng = np.random.default_rng(0)
     operands = [np.asarray(x) for x in arguments]
-    shapes = [y.shape for y in interpret(graph, operands) if y.dtype == float64]
-    inputs = [x.shape for x in operands if x.dtype == float64]
+    results = [(y.dtype, y.shape) for y in interpret(graph, operands) if y.dtype in DIFFERENTIATED]
+    inputs = [(x.dtype, x.shape) for x in operands if x.dtype in DIFFERENTIATED]
     for i in range(order):
-        drawn = [rng.uniform(0.5, 1.5, shape) for shape in (inputs if i else shapes)]
+        drawn = [drawn_like(rng, *each) for each in (inputs if i else results)]
         operands += drawn
     last = operands[len(operands) - len(drawn) :]
     moved = operands[: len(operands) - len(drawn)]
     result = interpret(gradient, operands)
-    floats = [i for i, x in enumerate(arguments) if np.asarray(x).dtype == float64]
+    wrt = [i for i, x in enumerate(arguments) if np.asarray(x).dtype in DIFFERENTIATED]
     scale = 1.0 + sum(float(np.sum(np.abs(x))) for x in last)
-    for i, value in zip(floats, result, strict=True):
-        direction = rng.choice([-1.0, 1.0], operands[i].shape) * rng.uniform(0.5, 1.0, operands[i].shape)
+    for i, value in zip(wrt, result, strict=True):
+        sign = rng.choice([-1.0, 1.0], operands[i].shape)
+        direction = sign * drawn_like(rng, operands[i].dtype, operands[i].shape, 0.5, 1.0)
         wanted = along(function, moved, i, direction, last)
-        have = float(np.sum(value * direction))
+        have = inner(value, direction)
         assert have == pytest.approx(wanted, rel=1e-7, abs=2e-9 * scale), f"gradient of input {i} at order {order}"
+
+
+def drawn_like(
+    rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], low: float = 0.5, high: float = 1.5
+) -> Array:
+    """Numbers between ``low`` and ``high``, complex ones with both parts there."""
+    numbers: Array = rng.uniform(low, high, shape)
+    if is_complex(dtype):
+        numbers = numbers + 1j * rng.uniform(low, high, shape)
+    return numbers.astype(dtype)
+
+
+def inner(x: Array, y: Array) -> float:
+    """The sum of the products of all parts."""
+    return float(np.sum(x.real * y.real + x.imag * y.imag))
 
 
 def along(function: Graph, arguments: Sequence[Array], i: int, direction: Array, cotangents: Sequence[Array]) -> float:
@@ -73,7 +94,7 @@ def along(function: Graph, arguments: Sequence[Array], i: int, direction: Array,
         total = 0.0
         for high, low, ct in zip(at(step), at(-step), cotangents, strict=True):
             moves = high != low  # an infinity that stays where it is does not move
-            total += float(np.sum((high[moves] - low[moves]) * ct[moves]))
+            total += inner(high[moves] - low[moves], ct[moves])
         return total
 
     return (8 * across(STEP) - across(2 * STEP)) / (12 * STEP)

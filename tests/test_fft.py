@@ -10,6 +10,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.compiler import compile
+from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 
@@ -57,6 +58,22 @@ def test_errors_stay_below_u_log_n(n: int, dtype: Any) -> None:
         assert actual.dtype == (real if expected is real else z).dtype
         error = np.linalg.norm(actual.numpy() - expected) / np.linalg.norm(expected)
         assert error <= 1.5 * unit, error / unit
+
+
+@pytest.mark.parametrize("n", [12, 128, 221, 252, 20_480])
+@pytest.mark.parametrize("form", ["fft", "rfft", "irfft"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_interpreted_is_compiled_within_both_errors(form: str, n: int, dtype: Any) -> None:
+    """The interpreter runs what a transform consists of, kernels their butterflies: 1.5 log2(n) ulp of the norm."""
+    x = RNG.normal(size=n).astype(dtype)
+    z = (RNG.normal(size=n) + 1j * RNG.normal(size=n)).astype(np.result_type(dtype, np.complex64))
+    argument = {"fft": z, "rfft": x, "irfft": z[: n // 2 + 1]}[form]
+    transform = jg.trace(partial(jg.fft.irfft, n=n) if form == "irfft" else getattr(jg.fft, form))
+    compiled = transform(jg.asarray(argument)).numpy()
+    (interpreted,) = interpret(transform.lower(jg.asarray(argument)).graph, [argument])
+    assert interpreted.dtype == compiled.dtype and interpreted.shape == compiled.shape
+    error = np.linalg.norm(interpreted - compiled) / np.linalg.norm(compiled)
+    assert error <= 1.5 * np.finfo(dtype).eps * np.log2(n)
 
 
 def expected(z: Any, sign: int) -> Any:

@@ -1,4 +1,4 @@
-"""The loop over the op table: gradients against central differences in float64, to second order."""
+"""The loop over the op table: gradients against central differences in float64 and complex128, to second order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitgraph.dtypes import DType, bfloat16, float16, float32, float64, is_float
+from jitgraph.dtypes import DType, bfloat16, complex_of, float16, float32, float64, is_inexact
 from jitgraph.ir.builder import build
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op, Sample
@@ -20,11 +20,15 @@ from tests.graphs import graph_of
 
 
 def samples_of(op: Op, dtype: DType = float64) -> list[Sample]:
-    """The smooth samples with an operand of this float dtype; none where no gradient passes the op."""
+    """The smooth samples with an operand of this float dtype, or of complex numbers that have such parts.
+
+    There are none where no gradient passes the op.
+    """
     if op.samples is None or "nondifferentiable" in op.traits or op.effect != "none":
         return []
     results = [sample for sample in op.samples(dtype) if sample.differentiable]
-    return [sample for sample in results if any(getattr(x, "dtype", None) == dtype for x in sample.inputs)]
+    wanted = {dtype, complex_of(dtype)} if dtype in (float32, float64) else {dtype}
+    return [sample for sample in results if any(getattr(x, "dtype", None) in wanted for x in sample.inputs)]
 
 
 DIFFERENTIABLE = sorted(name for name, op in OPS.items() if samples_of(op))
@@ -51,11 +55,11 @@ def test_gradients_have_the_types_of_their_inputs(name: str, dtype: DType) -> No
     for sample in samples_of(OPS[name], dtype):
         _, gradient = derivative(graph_of(OPS[name], sample), order=1)
         verify(gradient)
-        wanted = [np.asarray(x) for x in sample.inputs if is_float(np.asarray(x).dtype)]
+        wanted = [np.asarray(x) for x in sample.inputs if is_inexact(np.asarray(x).dtype)]
         ones = [np.ones(value.type.shape, value.type.dtype) for value in gradient.inputs[len(sample.inputs) :]]
         for array, actual in zip(wanted, interpret(gradient, [*sample.inputs, *ones]), strict=True):
             assert (actual.dtype, actual.shape) == (array.dtype, array.shape)
-            assert np.isfinite(actual.astype(np.float64)).all()
+            assert np.isfinite(actual if np.iscomplexobj(actual) else actual.astype(np.float64)).all()
 
 
 @pytest.mark.parametrize("order", [1, 2])

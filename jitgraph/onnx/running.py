@@ -276,6 +276,11 @@ def _step(node: NodeRecord, scope: Scope) -> NodeStep:
     own = functions.get((node.domain, node.op, node.overload))
     if own is not None:
         return _inlined(node, own, scope)
+    if node.domain == registry.MICROSOFT + ".nchwc":
+        raise UnsupportedOp(
+            f"{location}: weights lie in the order of one processor's kernels, which the model does not say",
+            hint="save it with graph_optimization_level = ORT_ENABLE_EXTENDED",
+        )
     version = scope.opsets.get(node.domain)
     if version is None and node.domain in (registry.MICROSOFT, registry.ML):
         version = 1

@@ -91,6 +91,8 @@ from jitgraph.random.forms import randint_like as randint_like
 from jitgraph.random.forms import randn as randn
 from jitgraph.random.forms import randn_like as randn_like
 from jitgraph.random.forms import randperm as randperm
+from jitgraph.runtime.threads import get_num_threads as get_num_threads
+from jitgraph.runtime.threads import set_num_threads as set_num_threads
 from jitgraph.saved import load as load
 from jitgraph.saved import load_state as load_state
 from jitgraph.saved import save as save

@@ -82,7 +82,7 @@ def _processor() -> Iterator[Diagnosis]:
         return
     try:
         yield Diagnosis("processor", WORKS, f"{Target.host().name}; it runs {', '.join(levels)}")
-        used, available = loader.thread_count(), loader.processors()
+        used, available = loader.process_runtime.threads, loader.processors()
         yield Diagnosis("threads", WORKS, f"{used} of {available} processors that this process may use")
     except (JitgraphError, ValueError) as error:
         yield Diagnosis("processor", FAILS, str(error), "unset the variable that the message names")

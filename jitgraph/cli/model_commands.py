@@ -297,12 +297,12 @@ def bench(
             }
     if json:
         shapes = {spec.name: list(a.shape) for spec, a in zip(reference.inputs, values, strict=True)}
-        screen.as_json({"inputs": shapes, "flops": flops, "threads": loader.thread_count(), "seconds": rows})
+        screen.as_json({"inputs": shapes, "flops": flops, "threads": loader.process_runtime.threads, "seconds": rows})
         return 0
     told = ", ".join(
         f"{spec.name} {a.dtype.name}{list(a.shape)}" for spec, a in zip(reference.inputs, values, strict=True)
     )
-    screen.line(f"{told}; {flops} flops; {loader.thread_count()} threads", screen.FAINT)
+    screen.line(f"{told}; {flops} flops; {loader.process_runtime.threads} threads", screen.FAINT)
     columns = ("", "load", "first", "least", "median", "9 of 10", "GFLOP/s")
     kinds = ("load", "first", "least", "median", "ninth_decile")
     shown = [(title, *(_time(row[kind]) for kind in kinds), f"{row['gflops']:.3g}") for title, row in rows.items()]

@@ -111,6 +111,8 @@ class Runtime:
         """``threads`` counts the caller too; None asks ``thread_count()`` when the pool is first needed."""
         self._threads = threads
         self._pool: Pool | None = None
+        self._image: Image | None = None  # whose worker function the pool's threads run
+        self._dismissed: list[Pool] = []
         self._lock = threading.RLock()
         self.settled = False
         self.host = Host(abi_version=ABI_VERSION)
@@ -130,12 +132,36 @@ class Runtime:
         with self._lock:
             if self.settled:
                 return
-            workers = (thread_count() if self._threads is None else self._threads) - 1
-            if workers > 0:
-                self._pool = Pool(image, workers)
-                self.host.pool = self._pool.address
-                weakref.finalize(self, self._pool.dismiss)
+            self._image = image
+            self._start(self.threads)
             self.settled = True
+
+    @property
+    def threads(self) -> int:
+        """How many threads calls use, the caller's included."""
+        return thread_count() if self._threads is None else self._threads
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        with self._lock:
+            if count == self._threads:
+                return
+            self._threads = count
+            if not self.settled or self._image is None:
+                return
+            if self._pool is not None:
+                # A call of another thread may hold the old pool: without workers it runs serially.
+                self._dismissed.append(self._pool)
+                self._pool.dismiss()
+            self._start(count)
+
+    def _start(self, threads: int) -> None:
+        """A pool for so many threads, the caller's included."""
+        assert self._image is not None
+        self._pool = Pool(self._image, threads - 1) if threads > 1 else None
+        self.host.pool = None if self._pool is None else self._pool.address
+        if self._pool is not None:
+            weakref.finalize(self, self._pool.dismiss)
 
     def close(self) -> None:
         """Stop the pool; later calls run on their own thread alone."""
@@ -149,6 +175,7 @@ class Runtime:
         """In a forked child: the threads are gone, so forget them; the next call starts its own."""
         self._lock = threading.RLock()
         self._pool = None
+        self._dismissed.clear()
         self.host.pool = None
         self.settled = False
 

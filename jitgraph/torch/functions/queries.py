@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from jitgraph import dtypes
-from jitgraph.runtime.loader import pool
+from jitgraph.runtime import threads
 from jitgraph.torch.promotion import result_type_of
 from jitgraph.torch.scalar_types import dtype, scalar_type
 from jitgraph.torch.tensors import Tensor
@@ -76,17 +76,16 @@ def typename(obj: Any, /) -> str:
 
 def get_num_threads() -> int:
     """How many threads kernels use."""
-    return _threads[0] or pool.thread_count()
+    return threads.get_num_threads()
 
 
 def set_num_threads(num: int) -> None:
-    """Note how many threads are asked for; kernels choose their own number."""
+    """Let kernels use so many threads."""
     if not isinstance(num, int) or isinstance(num, bool):
         raise TypeError(f"set_num_threads expects an int, but got {type(num).__name__}")
     if num <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
-    _threads[0] = num
+    threads.set_num_threads(num)
 
 
 get_num_interop_threads, set_num_interop_threads = get_num_threads, set_num_threads
-_threads: Final = [0]

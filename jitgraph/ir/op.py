@@ -80,6 +80,7 @@ Nest: TypeAlias = Literal[
     "dft_to_real",
     "search",
     "slide",
+    "first_places",
 ]
 MatrixNest: TypeAlias = Literal[
     "cholesky", "elimination", "solve", "inverse", "determinant", "substitution", "order", "qr", "eigh", "svd"

@@ -108,7 +108,7 @@ class Target:
 
 _WHOLE_IN_ANY_ORDER: Final = frozenset({"attention", "attention_gradient"})
 
-_WHOLE_ON_PROCESSORS: Final = frozenset({"dft", "dft_of_real", "dft_to_real", "search", "slide"})
+_WHOLE_ON_PROCESSORS: Final = frozenset({"dft", "dft_of_real", "dft_to_real", "search", "slide", "first_places"})
 
 
 def _processor(name: str, **sizes: Any) -> Target:

@@ -17,6 +17,7 @@ from jitgraph.ir import context
 from jitgraph.ir.op import OpenShape
 from jitgraph.ops import rules
 from jitgraph.ops.rules import open_extent
+from jitgraph.ops.selecting import MOST_PLACES
 from jitgraph.tensor import indexing, lifting, scalars
 from jitgraph.tensor.functions.arithmetic import lerp
 from jitgraph.tensor.functions.complex_numbers import imag, real
@@ -480,13 +481,19 @@ def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: bo
         raise ShapeError(f"topk: k={k} does not lie between 0 and the {size} elements along axis {axis}")
     rows = moveaxis(tensor, number, -1)
     length = _block_length(rows, k)
-    if length:
+    if 1 <= k <= MOST_PLACES and isinstance(size, int) and size >= _FEW * k and rows.dtype in rules.NUMBERS:
+        indices = wrap(ops.first_places(ops.stop_gradient(rows.value), count=k, largest=bool(largest)))
+        values = take_along_axis(rows, indices, -1)
+    elif length:
         indices = _by_blocks(wrap(ops.stop_gradient(rows.value)), k, length, largest)
         values = take_along_axis(rows, indices, -1)
     else:
         order, indices = ops.sort(rows.value, axis=rows.ndim - 1, descending=largest)
         values, indices = wrap(order)[..., :k], wrap(indices)[..., :k]
     return moveaxis(values, -1, number), moveaxis(indices, -1, number)
+
+
+_FEW: Final = 8  # times as many elements as are asked for, from which on most of a row is not looked at one by one
 
 
 def _block_length(rows: Tensor, k: int) -> int:

@@ -58,6 +58,7 @@ ON_PROCESSORS: Final[Mapping[Nest, LowerRoot]] = {
     "dft_to_real": _by("fourier", "lower_dft_to_real"),
     "search": _by("searching", "lower_search"),
     "slide": _by("sliding", "lower_slide"),
+    "first_places": _by("selecting", "lower_first_places"),
 }
 ROWS: Final[LowerGroup] = _by("rows", "lower_rows")
 

@@ -1,0 +1,60 @@
+"""The first elements of an order, without all of it: where the largest or smallest of rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jitgraph.dtypes import DType
+from jitgraph.errors import ShapeError
+from jitgraph.ir.op import Op, OpenShape, Sample
+from jitgraph.ir.types import TensorType
+from jitgraph.ops.composite import composite
+from jitgraph.ops.rules import NUMBERS, open_extent
+from jitgraph.ops.sampling import edges, generator, values
+from jitgraph.ops.sorting import sort
+from jitgraph.ops.windows import slice
+
+MOST_PLACES: Final = 64
+"""Elements of each row, up to which a kernel has those that come first in a list."""
+
+
+def _first_places(x: Any, *, count: int, largest: bool) -> Any:
+    if not x.shape or (isinstance(x.shape[-1], int) and x.shape[-1] < count) or count < 1:
+        raise ShapeError(f"first_places of {count} elements of {x.type}")
+    _, places = sort(x, axis=len(x.shape) - 1, descending=largest, stable=True)
+    rank = len(x.shape)
+    return slice(places, starts=(0,) * rank, stops=(*x.shape[:-1], count), strides=(1,) * rank)
+
+
+def _is_whole(x: TensorType, *, count: int, **attrs: Any) -> bool:
+    return x.dtype in NUMBERS and count <= MOST_PLACES and isinstance(x.shape[-1], int)
+
+
+def _samples(dtype: DType) -> Sequence[Sample]:
+    if dtype not in NUMBERS:
+        return ()
+    rng = generator("first_places", dtype)
+    cases: list[Sample] = []
+    for shape, count in (((5,), 2), ((3, 70), 5), ((2, 200), 1), ((1, 8), 8), ((0, 4), 3)):
+        x = values(rng, dtype, shape)
+        cases += [Sample((x,), {"count": count, "largest": largest}) for largest in (True, False)]
+    mixed = rng.permutation(edges(dtype).repeat(3))
+    return [*cases, *(Sample((mixed,), {"count": 7, "largest": largest}) for largest in (True, False))]
+
+
+def _open(x: tuple[int, ...], **attrs: Any) -> tuple[OpenShape, ...]:
+    return ((*(open_extent(n, f"n{axis}") for axis, n in enumerate(x[:-1])), x[-1]),)
+
+
+first_places: Op = composite(
+    "first_places",
+    _first_places,
+    batch="leading",
+    samples=_samples,
+    lowering="first_places",
+    is_whole=_is_whole,
+    open_shapes=_open,
+    traits=["nondifferentiable"],
+    doc="The int64 places of the first ``count`` elements of each row, in the order that sort has.",
+)

@@ -338,6 +338,31 @@ def test_results_and_inputs_have_names(tmp_path: Path, rng: np.random.Generator)
     np.testing.assert_array_equal(results[1], x * 2)
 
 
+def test_each_node_has_a_name_of_its_own_and_its_line(tmp_path: Path) -> None:
+    """Such as Netron shows; what several lines share has none."""
+
+    @jg.script
+    def f(x: jg.Tensor, n: jg.Tensor) -> jg.Tensor:
+        for i in range(n):
+            x = jg.tanh(x + x.shape[0] * i)
+        return jg.softmax(x, axis=0) @ jg.ones((3, 3)) + jg.arange(x.shape[1]).astype(jg.float32)
+
+    proto = exported(tmp_path, f, (jg.ones((2, 3)), jg.asarray(2)), {"x": {0: "rows"}})
+
+    def nodes_of(graph: Any) -> list[Any]:
+        inner = [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
+        return [*graph.node, *(node for each in inner for node in nodes_of(each))]
+
+    nodes = nodes_of(proto.graph)
+    names = [node.name for node in nodes]
+    assert all(names) and len(set(names)) == len(names)
+    assert {"node.tanh", "node.softmax"} <= set(names)
+    lines = {node.op_type: node.doc_string for node in nodes}
+    assert all(Path(__file__).name in lines[operator] for operator in ("Tanh", "Softmax", "Loop"))
+    shared = {"Constant", "Shape", "Squeeze", "Range", "Concat", "Div", "Sub", "Identity"}
+    assert {node.op_type for node in nodes if not node.doc_string} <= shared
+
+
 def test_large_weights_stand_in_a_file_of_their_own(tmp_path: Path, rng: np.random.Generator) -> None:
     net = jg.nn.Linear(64, 64)
     x = normal(rng, 2, 64)

@@ -96,7 +96,9 @@ class ModelParts:
         if key is None:
             self.initializers[name] = array
             return name
-        node = self.helper.make_node("Constant", [], [name], value=tensor_proto(self.onnx, array))
+        node = self.helper.make_node(
+            "Constant", [], [name], name=self.name(f"node.{name}"), value=tensor_proto(self.onnx, array)
+        )
         self.prelude.append(node)
         self._constants[key] = name
         return name
@@ -179,7 +181,8 @@ class ModelParts:
 
     def _at_start(self, operator: str, inputs: Sequence[str], stem: str = "size", **attrs: Any) -> str:
         name = self.name(stem)
-        self.prelude.append(self.helper.make_node(operator, list(inputs), [name], **attrs))
+        node = self.helper.make_node(operator, list(inputs), [name], name=self.name(f"node.{name}"), **attrs)
+        self.prelude.append(node)
         return name
 
     def iota(self, count: DimLike) -> str:

@@ -139,6 +139,18 @@ def a_view_of_what_a_turn_makes(x: Any, n: Any) -> Any:
     return x, y
 
 
+def two_views_of_what_a_body_makes_are_read(x: Any, n: Any) -> Any:
+    y, z, v = x + 0, x + 0, x + 0
+    for _ in range(n):
+        w = y + 1
+        y, z = w[...], w[...] * 2
+    if n > 1:
+        w = y + 1
+        y, v = w[...], w[...]
+    z.mul_(2)
+    return y, z, v
+
+
 AGREEING: tuple[Callable[..., Any], ...] = (
     rebound,
     rows_are_written,
@@ -155,6 +167,7 @@ AGREEING: tuple[Callable[..., Any], ...] = (
     views_of_what_both_branches_make,
     a_view_of_what_a_loop_in_a_branch_makes,
     a_view_of_what_a_turn_makes,
+    two_views_of_what_a_body_makes_are_read,
 )
 
 
@@ -230,6 +243,33 @@ def a_view_of_what_changes_too(x: Any, n: Any) -> Any:
     return h + 0  # here
 
 
+def two_views_of_what_a_turn_makes(x: Any, n: Any) -> Any:
+    y, z = x + 0, x + 0
+    for _ in range(n):
+        w = y + 1
+        y, z = w[...], w[...]
+    y.mul_(2)  # here
+    return y, z
+
+
+def a_view_that_a_turn_leaves_to_the_next(x: Any, n: Any) -> Any:
+    y, z = x + 0, x[0] + 0
+    for _ in range(n):
+        z.mul_(2)  # here
+        w = y + 1
+        y, z = w[...], w[0]
+    return y, z
+
+
+def two_views_of_what_a_branch_makes(x: Any, n: Any) -> Any:
+    y, z = x + 0, x + 0
+    if n > 1:
+        w = y + 1
+        y, z = w[...], w.view((3, 2))
+    z[0] = 5  # here
+    return y, z
+
+
 REFUSED: tuple[Callable[..., Any], ...] = (
     written_behind_a_loop,
     written_in_the_next_turn,
@@ -240,6 +280,9 @@ REFUSED: tuple[Callable[..., Any], ...] = (
     one_of_a_list,
     appended,
     a_view_of_what_changes_too,
+    two_views_of_what_a_turn_makes,
+    a_view_that_a_turn_leaves_to_the_next,
+    two_views_of_what_a_branch_makes,
 )
 
 

@@ -13,7 +13,7 @@ from jitgraph.location import Location
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.region import Region
-from jitgraph.tracing.record.stand_ins import moved
+from jitgraph.tracing.record.stand_ins import StandIns, moved
 from jitgraph.tracing.record.values import Condition, GrownElement, TracedValue, aliases_of, unknown_write, value_of
 from jitgraph.tracing.script.variables import Name
 from jitgraph.tracing.symbolic.staged_number import StagedNumber
@@ -183,6 +183,14 @@ class Merging:
             for part in pair:
                 if isinstance(part, Tensor) and result is not part and result is not None:
                     new.setdefault(id(part), []).append(result)
+        for side, region in enumerate(self._regions):
+            parts = {
+                number: pair[side]
+                for number, (pair, result) in enumerate(zip(self.objects, result_objects, strict=True))
+                if isinstance(pair[side], Tensor) and isinstance(result, Tensor) and pair[side] is not result
+            }
+            for number, others in _siblings(trace.stand_ins, region, parts).items():
+                trace.stand_ins.add(result_objects[number], [result_objects[other] for other in others], trace)
         for pair, result in zip(self.objects, result_objects, strict=True):
             if result is None or any(part is result for part in pair):
                 continue
@@ -334,7 +342,29 @@ def _roots(recorder: Recorder, objects: Objects, outlives: Callable[[Any], bool]
             keys: list[Position | Outside] = [key for root in of_value for key in positions.get(id(root), ())]
             keys += [Outside(root) for root in of_value if outlives(root)]
             roots[position] = dict.fromkeys(keys)
+    if isinstance(recorder, Region):
+        for position, others in _siblings(recorder.stand_ins, recorder, objects).items():
+            roots[position] = {**roots.get(position, {}), **dict.fromkeys(others)}
     return roots
+
+
+def _siblings(stand_ins: StandIns, region: Region, objects: Mapping[Key, Any]) -> dict[Key, list[Key]]:
+    """By their keys the views of one tensor that a region made and that is none of these objects: what is written to
+    one of them changes the others, and no name leads to what they are of."""
+    ids = {id(value) for value in objects.values()}
+    families: dict[int, list[Key]] = {}
+    for key, value in objects.items():
+        if isinstance(value, Tensor):
+            for root in stand_ins.roots_of(region, value):
+                if id(root) not in ids and not outlives(region, root):
+                    families.setdefault(id(root), []).append(key)
+    siblings: dict[Key, list[Key]] = {}
+    for family in families.values():
+        for key in family:
+            others = [other for other in family if objects[other] is not objects[key]]
+            if others:
+                siblings.setdefault(key, []).extend(others)
+    return siblings
 
 
 def _both(first: Roots, second: Roots) -> dict[Position, dict[Position | Outside, None]]:

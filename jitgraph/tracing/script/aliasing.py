@@ -189,7 +189,7 @@ class Merging:
                 for number, (pair, result) in enumerate(zip(self.objects, result_objects, strict=True))
                 if isinstance(pair[side], Tensor) and isinstance(result, Tensor) and pair[side] is not result
             }
-            for number, others in _siblings(trace.stand_ins, region, parts).items():
+            for number, others in _siblings(region, trace.stand_ins, parts, partial(outlives, region)).items():
                 trace.stand_ins.add(result_objects[number], [result_objects[other] for other in others], trace)
         for pair, result in zip(self.objects, result_objects, strict=True):
             if result is None or any(part is result for part in pair):
@@ -342,21 +342,22 @@ def _roots(recorder: Recorder, objects: Objects, outlives: Callable[[Any], bool]
             keys: list[Position | Outside] = [key for root in of_value for key in positions.get(id(root), ())]
             keys += [Outside(root) for root in of_value if outlives(root)]
             roots[position] = dict.fromkeys(keys)
-    if isinstance(recorder, Region):
-        for position, others in _siblings(recorder.stand_ins, recorder, objects).items():
-            roots[position] = {**roots.get(position, {}), **dict.fromkeys(others)}
+    for position, others in _siblings(recorder, recorder.stand_ins, objects, outlives).items():
+        roots[position] = {**roots.get(position, {}), **dict.fromkeys(others)}
     return roots
 
 
-def _siblings(stand_ins: StandIns, region: Region, objects: Mapping[Key, Any]) -> dict[Key, list[Key]]:
-    """By their keys the views of one tensor that a region made and that is none of these objects: what is written to
+def _siblings(
+    recorder: Recorder, stand_ins: StandIns, objects: Mapping[Key, Any], outlives: Callable[[Any], bool]
+) -> dict[Key, list[Key]]:
+    """By their keys the views of one tensor that a body made and that is none of these objects: what is written to
     one of them changes the others, and no name leads to what they are of."""
     ids = {id(value) for value in objects.values()}
     families: dict[int, list[Key]] = {}
     for key, value in objects.items():
         if isinstance(value, Tensor):
-            for root in stand_ins.roots_of(region, value):
-                if id(root) not in ids and not outlives(region, root):
+            for root in stand_ins.roots_of(recorder, value):
+                if id(root) not in ids and not outlives(root):
                     families.setdefault(id(root), []).append(key)
     siblings: dict[Key, list[Key]] = {}
     for family in families.values():

@@ -24,11 +24,25 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class StepPlan(NamedTuple):
+    """What a step takes where a set of operands requires gradients: the operands by name, the numbers of those among
+    them that are saved, the numbers of the results that are, and the number of the operand with a kink."""
+
+    names: tuple[str, ...]
+    saved_operands: tuple[int, ...]
+    saved_results: tuple[int, ...]
+    kink: int | None
+
+
 class SavedRule(NamedTuple):
-    """What each operand, where it requires a gradient, lets be saved: names of operands and numbers of results."""
+    """What each operand, where it requires a gradient, lets be saved: names of operands and numbers of results.
+
+    ``plans`` has what follows from that for the operands, and which of them require gradients, of the calls so far.
+    """
 
     by_operand: Mapping[str, tuple[frozenset[str], frozenset[int]]]
     is_kinked: bool
+    plans: dict[tuple[tuple[str, ...], tuple[bool, ...]], StepPlan]
 
     @staticmethod
     def of(name: str) -> SavedRule:
@@ -39,7 +53,21 @@ class SavedRule(NamedTuple):
             words = frozenset(saved.split(",")) if saved else frozenset()
             numbers = frozenset(filter(str.isdigit, words))
             by_operand[operand] = words - numbers, frozenset(map(int, numbers))
-        return SavedRule(by_operand, name in KINKED or name.removesuffix(" *") in KINKED)
+        return SavedRule(by_operand, name in KINKED or name.removesuffix(" *") in KINKED, {})
+
+    def plan(self, operands: Mapping[str, Any]) -> StepPlan:
+        """What a step with these operands takes."""
+        key = tuple(operands), tuple([value.record is not None for value in operands.values()])
+        plan = self.plans.get(key)
+        if plan is None:
+            wrt = [operand for operand, value in operands.items() if value.record is not None]
+            saved, results = self.saved(wrt)
+            kink = next(iter(operands)) if self.is_kinked else None
+            names = tuple([operand for operand in operands if operand in saved or operand == kink])
+            numbers = tuple([number for number, operand in enumerate(names) if operand in saved])
+            at = names.index(kink) if kink is not None and kink in wrt else None
+            plan = self.plans[key] = StepPlan(names, numbers, tuple(results), at)
+        return plan
 
     def saved(self, wrt: Sequence[str]) -> tuple[frozenset[str], frozenset[int]]:
         """What is saved for the gradients of these operands."""
@@ -58,17 +86,15 @@ class StepRecord(Record):
         self, name: str, rule: SavedRule, operands: Mapping[str, Any], results: Sequence[Any], begin: int
     ) -> None:
         """``begin`` stands before the orders of the function's own records."""
-        wrt = [operand for operand, value in operands.items() if value.record is not None]
-        saved, self._saved_results = rule.saved(wrt)
-        kink = next(iter(operands)) if rule.is_kinked else None
-        names = [operand for operand in operands if operand in saved or operand == kink]
+        plan = rule.plan(operands)
         super().__init__(
-            (*[operands[operand] for operand in names], *results), tuple([value.recorded(None) for value in results])
+            (*[operands[operand] for operand in plan.names], *results),
+            tuple([value.recorded(None) for value in results]),
         )
         self.name = name
-        self._saved_operands = [number for number, operand in enumerate(names) if operand in saved]
-        self._count = len(names)
-        self._kink = names.index(kink) if kink in wrt else None
+        self._saved_operands, self._saved_results = plan.saved_operands, plan.saved_results
+        self._count = len(plan.names)
+        self._kink = plan.kink
         self._begin = begin
 
     def covers(self, record: Record) -> bool:

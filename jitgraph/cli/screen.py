@@ -151,6 +151,7 @@ class _Bar:
         with self._lock:
             task = bar.add_task(self._text, total=self._total)
             bar.update(task, completed=self._done)
+            bar.tasks[0].start_time = bar.get_time() - PATIENCE
             self._shown = bar, task
         bar.start()
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -451,3 +452,36 @@ def test_other_targets_have_every_entry(command: Command, entries: Path, tmp_pat
     path = tmp_path / "out.jg"
     assert command("export", entries, "--target", "x86-64-v3", "-o", path).code == 0
     assert list(json.loads(command("info", path, "--json").out)["entries"]) == ["forward", "scored", "scored-2"]
+
+
+# --- progress -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("patience", "shown"), [(0.0, True), (60.0, False)])
+def test_a_bar_appears_in_a_terminal_for_work_that_takes_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, patience: float, shown: bool
+) -> None:
+    from jitgraph.cli import screen
+
+    monkeypatch.setattr(screen, "PATIENCE", patience)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with pytest.raises(KeyboardInterrupt), screen.progress("working", total=2) as advance:
+        advance(1, "the first half")
+        time.sleep(0.3)
+        raise KeyboardInterrupt
+    told = capsys.readouterr()
+    assert ("the first half" in told.err) == shown and told.out == ""
+    assert told.err.count("\x1b[?25l") == told.err.count("\x1b[?25h")  # the cursor is there again
+
+
+def test_without_a_terminal_there_is_no_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jitgraph.cli import screen
+
+    monkeypatch.setattr(screen, "PATIENCE", 0.0)
+    with screen.progress("working") as advance:
+        advance(0.5, "half")
+        time.sleep(0.05)
+    assert capsys.readouterr() == ("", "")

@@ -81,6 +81,7 @@ Nest: TypeAlias = Literal[
     "search",
     "slide",
     "first_places",
+    "ranked_places",
 ]
 MatrixNest: TypeAlias = Literal[
     "cholesky", "elimination", "solve", "inverse", "determinant", "substitution", "order", "qr", "eigh", "svd"

@@ -108,7 +108,9 @@ class Target:
 
 _WHOLE_IN_ANY_ORDER: Final = frozenset({"attention", "attention_gradient"})
 
-_WHOLE_ON_PROCESSORS: Final = frozenset({"dft", "dft_of_real", "dft_to_real", "search", "slide", "first_places"})
+_WHOLE_ON_PROCESSORS: Final = frozenset(
+    {"dft", "dft_of_real", "dft_to_real", "search", "slide", "first_places", "ranked_places"}
+)
 
 
 def _processor(name: str, **sizes: Any) -> Target:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from jitgraph.dtypes import DType
+import numpy as np
+
+from jitgraph.dtypes import DType, int64
 from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op, OpenShape, Sample
 from jitgraph.ir.types import TensorType
+from jitgraph.ops.arithmetic import maximum, minimum
 from jitgraph.ops.composite import composite
+from jitgraph.ops.creation import full
+from jitgraph.ops.gathering import gather
 from jitgraph.ops.rules import NUMBERS, open_extent
 from jitgraph.ops.sampling import edges, generator, values
 from jitgraph.ops.sorting import sort
@@ -57,4 +62,39 @@ first_places: Op = composite(
     open_shapes=_open,
     traits=["nondifferentiable"],
     doc="The int64 places of the first ``count`` elements of each row, in the order that sort has.",
+)
+
+
+# ----------------------------------------------------------------------
+# The elements of given ranks: medians and quantiles.
+
+
+def _ranked_places(x: Any, ranks: Any) -> Any:
+    if not x.shape or len(ranks.shape) != 1 or ranks.dtype != int64:
+        raise ShapeError(f"ranked_places takes rows and a vector of int64 ranks, not {x.type} and {ranks.type}")
+    axis = len(x.shape) - 1
+    _, places = sort(x, axis=axis, descending=False, stable=True)
+    first, last = (full(shape=ranks.shape, value=end, dtype=int64) for end in (0, x.shape[-1] - 1))
+    return gather(places, minimum(maximum(ranks, first), last), axis=axis)
+
+
+def _ranked_samples(dtype: DType) -> Sequence[Sample]:
+    if dtype not in NUMBERS:
+        return ()
+    rng = generator("ranked_places", dtype)
+    sizes = (((5,), (2,)), ((3, 70), (0, 35, 69)), ((2, 1), (0, 5, -1)), ((0, 4), (3,)), ((2, 2, 33), (16, 17)))
+    cases = [Sample((values(rng, dtype, shape), np.array(ranks))) for shape, ranks in sizes]
+    mixed = rng.permutation(edges(dtype).repeat(3))
+    return [*cases, Sample((mixed, np.arange(mixed.size)))]
+
+
+ranked_places: Op = composite(
+    "ranked_places",
+    _ranked_places,
+    samples=_ranked_samples,
+    lowering="ranked_places",
+    is_whole=lambda x, ranks: x.dtype in NUMBERS,
+    open_shapes=lambda x, ranks: (tuple(open_extent(n, f"n{axis}") for axis, n in enumerate(x)), ranks),
+    traits=["nondifferentiable"],
+    doc="The int64 places in each row of the elements of these ranks in sorted order; beyond the ends, of the ends.",
 )

@@ -88,7 +88,7 @@ def test_traits_and_lowerings_are_those_that_ops_have():
     assert named | of_users == {*get_args(AtIndex), *get_args(Nest), *get_args(ScheduleStep)}
     of_gpus = {"attention", "attention_gradient"}
     assert set(CPU.anchors) == {*get_args(Nest)} - of_gpus
-    assert set(GPU.anchors) == {*get_args(Nest)} - {*FOURIER, "search", "slide", "first_places"}
+    assert set(GPU.anchors) == {*get_args(Nest)} - {*FOURIER, "search", "slide", "first_places", "ranked_places"}
     assert set(select.INLINE) == {*get_args(AtIndex), "elementwise", "movement", "reduce"}
 
 

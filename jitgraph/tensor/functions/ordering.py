@@ -115,23 +115,35 @@ def _chosen(x: Tensor, indices: Tensor, axis: int, keepdims: bool) -> tuple[Tens
 
 def _middle(x: TensorLike, axis: int | None, keepdims: bool, name: str) -> Any:
     tensor, number = _one_axis(x, axis, name)
-    order = argsort(tensor, number)
     size = _size(tensor, number)
-    if not dtypes.is_float(tensor.dtype):
-        index = expand_dims(_picked(order, (size - 1) // 2, number), number)
+    if dtypes.is_float(tensor.dtype) and name == "nanmedian":
+        order = argsort(tensor, number)
+        count = sum_of(logical_not(isnan(tensor)), number, keepdims=True)
+        index = _along(order, maximum(count - 1, 0) // 2, number)
     else:
-        missing = isnan(tensor)
-        if name == "median":
-            index = expand_dims(_picked(order, (size - 1) // 2, number), number)
+        index = _of_rank(tensor, (size - 1) // 2, number)
+        if dtypes.is_float(tensor.dtype):
+            missing = isnan(tensor)
             first = argmax(missing, number, keepdims=True)
             index = where(any_of(missing, number, keepdims=True), first, index)
-        else:
-            count = sum_of(logical_not(missing), number, keepdims=True)
-            index = _along(order, maximum(count - 1, 0) // 2, number)
     values, indices = _chosen(tensor, index, number, keepdims)
     if axis is not None:
         return values, indices
     return reshape(values, (1,) * tensor_like(x).ndim) if keepdims else values
+
+
+def _of_rank(tensor: Tensor, rank: Any, axis: int) -> Tensor:
+    """The index along an axis, which stays, of the element that stands at ``rank`` in sorted order."""
+    if tensor.dtype not in rules.NUMBERS or _is_empty(tensor):
+        return expand_dims(_picked(argsort(tensor, axis), rank, axis), axis)
+    rows = moveaxis(tensor, axis, -1)
+    with placement.beside(tensor.value):
+        ranks = ops.full(shape=(1,), value=rank, dtype=dtypes.int64)
+    return moveaxis(wrap(ops.ranked_places(ops.stop_gradient(rows.value), ranks)), -1, axis)
+
+
+def _is_empty(tensor: Tensor) -> bool:
+    return any(isinstance(extent, int) and extent == 0 for extent in tensor.value.type.shape)
 
 
 @method
@@ -175,17 +187,25 @@ def _quantiles(x: TensorLike, q: TensorLike, axis: Any, keepdims: bool, interpol
     if not dtypes.is_float(tensor.dtype):
         tensor = astype(tensor, dtypes.float32)
     part = _fractions(q, name)
-    rows = sort(moveaxis(tensor, number, -1), -1)
+    rows = moveaxis(tensor, number, -1)
+    few = name == "quantile" and not _is_empty(tensor) and part.value.type.size in range(1, _MOST_RANKS + 1)
+    if not few:
+        rows = sort(rows, -1)
     missing = isnan(rows)
     size = _sized(_size(rows, rows.ndim - 1), rows)
     count = sum_of(logical_not(missing), -1, keepdims=True) if name == "nanquantile" else size
     with placement.beside(tensor.value):  # where the quantiles that are asked for may not lie
         ranks = astype(maximum(count - 1, 0), dtypes.float64) * reshape(part, -1)
+    alike = ranks
     ranks = wrap(lifting.broadcast_to(ranks.value, (*rows.value.type.shape[:-1], ranks.value.type.shape[-1])))
     if interpolation in ("lower", "higher", "nearest"):
-        ranks = {"lower": floor, "higher": ceil, "nearest": round}[interpolation](ranks)
+        rounding = {"lower": floor, "higher": ceil, "nearest": round}[interpolation]
+        ranks, alike = rounding(ranks), rounding(alike)
     low = floor(ranks)
-    below, above = (_along(rows, astype(end, dtypes.int64), rows.ndim - 1) for end in (low, ceil(ranks)))
+    if few:
+        below, above = _of_ranks(rows, floor(alike), ceil(alike))
+    else:
+        below, above = (_along(rows, astype(end, dtypes.int64), rows.ndim - 1) for end in (low, ceil(ranks)))
     weight = where(ranks == low, 0.0, 0.5) if interpolation == "midpoint" else ranks - low
     quantiles = where(below == above, below, lerp(below, above, astype(weight, rows.dtype)))
     if name == "quantile":
@@ -198,6 +218,18 @@ def _quantiles(x: TensorLike, q: TensorLike, axis: Any, keepdims: bool, interpol
     if keepdims:
         quantiles = reshape(quantiles, (-1, *[1] * rank)) if axis is None else expand_dims(quantiles, number + 1)
     return quantiles if part.ndim else squeeze(quantiles, 0)
+
+
+_MOST_RANKS: Final = 4  # beyond so many quantiles a sort of the rows takes less time
+
+
+def _of_ranks(rows: Tensor, *ranks: Tensor) -> list[Tensor]:
+    """For each vector of ranks, which all rows have, the elements of the rows that stand there in sorted order."""
+    every = astype(concat(list(ranks)), dtypes.int64)
+    places = wrap(ops.ranked_places(ops.stop_gradient(rows.value), every.value))
+    count = places.value.type.shape[-1] // len(ranks)
+    parts = [places[..., i * count : (i + 1) * count] for i in range(len(ranks))]
+    return [_along(rows, part, rows.ndim - 1) for part in parts]
 
 
 def _fractions(q: TensorLike, name: str) -> Tensor:

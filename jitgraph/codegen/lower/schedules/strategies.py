@@ -59,6 +59,7 @@ ON_PROCESSORS: Final[Mapping[Nest, LowerRoot]] = {
     "search": _by("searching", "lower_search"),
     "slide": _by("sliding", "lower_slide"),
     "first_places": _by("selecting", "lower_first_places"),
+    "ranked_places": _by("ranking", "lower_ranked_places"),
 }
 ROWS: Final[LowerGroup] = _by("rows", "lower_rows")
 

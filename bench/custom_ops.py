@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable
 from typing import Any
@@ -43,16 +44,20 @@ BUILT_IN: dict[Callable[..., Any], Callable[..., Any]] = {
 def main() -> None:
     draw = np.random.default_rng(0)
     x = jg.asarray(draw.standard_normal(1 << 20).astype(np.float32))
+    compilers = ("jitgraph", "numba") if importlib.util.find_spec("numba") else ("jitgraph",)
     for function, built_in in BUILT_IN.items():
-        own = jg.elementwise(function)
+        own = {compiler: jg.elementwise(function, compiler=compiler) for compiler in compilers}
         for what, chain in (("forward", _chain), ("gradient", _gradient)):
-            calls = {"own": chain(own), "built-in": chain(built_in)}
+            calls = {name: chain(op) for name, op in {**own, "built-in": built_in}.items()}
             times = interleaved({name: lambda call=call: call(x) for name, call in calls.items()})
-            medians = ", ".join(f"{name} {median_us(of)}" for name, of in times.items())
-            print(f"{function.__name__:5} {what:9} {medians}, ratio {ratio(times['own'], times['built-in'])}")
+            for name in compilers:
+                medians = f"{median_us(times[name])}, built-in {median_us(times['built-in'])}"
+                print(f"{function.__name__:5} {what:9} {name:9} {medians}, {ratio(times[name], times['built-in'])}")
     points = [draw.uniform(low, high, 100_000) for low, high in ((-2.0, 1.0), (-1.0, 1.0))]
-    staged = jg.elementwise(orbit)
-    print(f"orbit of 100,000 points: {median_us(interleaved({'own': lambda: staged(*points)}, rounds=5)['own'])}")
+    for compiler in compilers:
+        op = jg.elementwise(orbit, compiler=compiler)
+        times = interleaved({"own": lambda op=op: op(*points)}, rounds=5)
+        print(f"orbit of 100,000 points {compiler:9} {median_us(times['own'])}")
 
 
 def _chain(op: Callable[..., Any]) -> Any:

@@ -2,7 +2,8 @@
 
 A branch computes both sides and picks one for each element. Its gradient is that of the scalar graph, where a side that
 is not taken has none, and only then becomes a select: no NaN of a side that an element does not take reaches its
-gradient. Loops whose length depends on the element are not written out (``has_loops``): ``vmap.py`` runs them.
+gradient. A loop whose length depends on the element goes on until the last one is done, and those that are done keep
+what they have; its gradient is that of ``vmap.py``, where no element is computed that does not go on.
 """
 
 from __future__ import annotations
@@ -133,6 +134,12 @@ def has_loops(graph: Graph) -> bool:
     return any(isinstance(structure_of(node), CarriedLoop) for node in graph.walk())
 
 
+def has_scans(graph: Graph) -> bool:
+    """Whether a loop of known length stands in a scalar graph, which is too long to be written out."""
+    structures = map(structure_of, graph.walk())
+    return any(isinstance(each, CarriedLoop) and each.condition is None for each in structures)
+
+
 def has_branches(graph: Graph) -> bool:
     """Whether a branch stands in a scalar graph."""
     return any(isinstance(structure_of(node), Conditional) for node in graph.walk())
@@ -158,17 +165,21 @@ def on_elements(graph: Graph, operands: Sequence[Any], shape: Shape, derivatives
     """What a scalar graph gives for each element of operands of one shape; differentiable as the scalar graph is."""
     if shape == ():
         return list(_applied(graph, operands))
-    if has_loops(graph):
+    if has_scans(graph) or (has_loops(graph) and not derivatives):
         return _by_samples(graph, operands, shape)
-    if not derivatives or not has_branches(graph) or not any(is_inexact_tensor(value.type) for value in operands):
+    steers = has_branches(graph) or has_loops(graph)
+    if not derivatives or not steers or not any(is_inexact_tensor(value.type) for value in operands):
         return _spread(graph, operands, shape)
     if not any(is_inexact_tensor(value.type) for value in graph.outputs):
         return _spread(graph, operands, shape)
-    gradient = _gradient(graph)
     types = [value.type for value in operands]
     forward = region_of(types, lambda *xs: [*_spread(graph, xs, shape), *xs], graph.name)
     seeds = [TensorType(value.dtype, shape) for value in graph.outputs if is_inexact_tensor(value.type)]
-    rule = region_of([*types, *seeds], lambda *xs: on_elements(gradient, xs, shape, derivatives - 1), gradient.name)
+    if has_loops(graph):
+        rule = region_of([*types, *seeds], lambda *xs: _sample_gradient(graph, xs, shape), f"{graph.name}_gradient")
+    else:
+        gradient = _gradient(graph)
+        rule = region_of([*types, *seeds], lambda *xs: on_elements(gradient, xs, shape, derivatives - 1), gradient.name)
     attrs = {"num_outputs": len(graph.outputs), "num_captured": 0}
     outputs = context.emitter().emit(ops.custom_gradient, list(operands), attrs, (forward, rule))
     return list(outputs[: len(graph.outputs)])
@@ -184,6 +195,15 @@ def _applied(graph: Graph, operands: Sequence[Any]) -> Sequence[Any]:
 def _emitted(node: Node, inputs: Sequence[Any]) -> Sequence[Any]:
     regions = () if node.op.decompose is not None else node.regions
     return context.emitter().emit(node.op, inputs, node.attrs, regions)
+
+
+def _sample_gradient(graph: Graph, operands: Sequence[Any], shape: Shape) -> tuple[Any, ...]:
+    """Of operands, then cotangents of the float outputs: those of the float operands, by ``vmap.py``."""
+    inputs, cotangents = operands[: len(graph.inputs)], operands[len(graph.inputs) :]
+    builder = context.emitter()
+    assert isinstance(builder, GraphBuilder)
+    outputs = [value for value in _by_samples(graph, inputs, shape) if is_inexact_tensor(value.type)]
+    return backward(builder, outputs, cotangents, [value for value in inputs if is_inexact_tensor(value.type)])
 
 
 def _by_samples(graph: Graph, operands: Sequence[Any], shape: Shape) -> list[Any]:
@@ -203,28 +223,70 @@ def _each(value: Any, shape: Shape) -> Any:
 
 def _spread(graph: Graph, operands: Sequence[Any], shape: Shape) -> list[Any]:
     """The outputs on tensors of this shape; what depends on no operand is computed once."""
+    with _lines_restored():
+        return [_each(value, shape) for value in _Spreading(shape).run(graph, list(operands))]
 
-    def apply(node: Node, inputs: list[Any]) -> Sequence[Any]:
-        emitter = context.emitter()
+
+class _Spreading:
+    """Runs scalar graphs on tensors of a shape; ``mask`` says for which elements, None for all."""
+
+    def __init__(self, shape: Shape, mask: Any = None) -> None:
+        self._shape = shape
+        self._mask = mask
+
+    def run(self, graph: Graph, operands: Sequence[Any]) -> list[Any]:
+        return run_graph(graph, list(operands), self._apply)
+
+    def _apply(self, node: Node, inputs: list[Any]) -> Sequence[Any]:
+        shape, emitter = self._shape, context.emitter()
         if node.location is not None and hasattr(emitter, "location"):
             emitter.location = node.location
+        structure = structure_of(node)
+        if isinstance(structure, CarriedLoop):
+            return self._loop(node, structure, [_each(value, shape) for value in inputs])
         if not any(_varies(value, shape) for value in inputs):
             return _emitted(node, inputs)
         if _is_same(node):
             return inputs
         wide = [_each(value, shape) for value in inputs]
-        match structure_of(node):
-            case Conditional(then, otherwise):
-                sides = [run_graph(side, wide[1:], apply) for side in (then, otherwise)]
-                return [
-                    ops.select(wide[0], _each(yes, shape), _each(no, shape)) for yes, no in zip(*sides, strict=True)
-                ]
-        if _is_ruled(node):
-            return _ruled(node, wide, shape)
-        return _emitted(node, wide)
+        if isinstance(structure, Conditional):
+            test, *rest = wide
+            sides = [
+                [_each(value, shape) for value in self._only(holds).run(side, rest)]
+                for side, holds in ((structure.then, test), (structure.otherwise, ops.logical_not(test)))
+            ]
+            return [yes if yes is no else ops.select(test, yes, no) for yes, no in zip(*sides, strict=True)]
+        return _ruled(node, wide, shape) if _is_ruled(node) else _emitted(node, wide)
 
-    with _lines_restored():
-        return [_each(value, shape) for value in run_graph(graph, list(operands), apply)]
+    def _only(self, mask: Any) -> _Spreading:
+        return _Spreading(self._shape, mask if self._mask is None else ops.logical_and(self._mask, mask))
+
+    def _loop(self, node: Node, loop: CarriedLoop, operands: list[Any]) -> list[Any]:
+        """A loop that goes on until all elements are done; those that are keep what they have."""
+        shape, count = self._shape, loop.carries
+        assert loop.condition is not None
+        condition, body = loop.condition, loop.body
+
+        def holds(values: Sequence[Any], mask: Any) -> Any:
+            return _each(_Spreading(shape, mask).run(condition, values)[0], shape)
+
+        going = holds(operands, self._mask)
+        if self._mask is not None:
+            going = ops.logical_and(self._mask, going)
+
+        def turn(going: Any, *values: Any) -> list[Any]:
+            after = _Spreading(shape, going).run(body, values)
+            chosen = [ops.select(going, _each(new, shape), old) for new, old in zip(after, values, strict=False)]
+            return [ops.logical_and(going, holds([*chosen, *values[count:]], going)), *chosen]
+
+        axes = tuple(range(len(shape)))
+        types = [value.type for value in (going, *operands)]
+        regions = (
+            region_of(types, lambda going, *_: [ops.reduce_max(going, axes=axes)], condition.name),
+            region_of(types, turn, body.name),
+        )
+        attrs = {"num_carries": count + 1}
+        return list(context.emitter().emit(node.op, [going, *operands], attrs, regions)[1:])
 
 
 def _varies(value: Any, shape: Shape) -> bool:

@@ -10,11 +10,21 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from types import FunctionType
+from typing import Any, Literal, TypeAlias, overload
 
 from jitgraph import dtypes, ops, tree
 from jitgraph.dtypes import DType
-from jitgraph.errors import ArgumentError, ShapeError, UnsupportedOp
+from jitgraph.errors import (
+    ArgumentError,
+    CompileError,
+    ScriptError,
+    ShapeError,
+    TraceError,
+    UnsupportedOp,
+    trying,
+    withdraw,
+)
 from jitgraph.ir import context
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
@@ -25,15 +35,28 @@ from jitgraph.tensor.scalars import is_scalar
 from jitgraph.tracing.call.function import trace
 from jitgraph.tracing.script.callees import staged
 from jitgraph.tracing.symbolic.staged_number import StagedNumber
+from jitgraph.transforms import numba_functions
 from jitgraph.transforms.custom import GradientRule, apply, is_tensor
+from jitgraph.transforms.llvm_programs import LlvmRunner
 from jitgraph.transforms.recording import Closed, at_once, own_value
 
+Compiler: TypeAlias = Literal["jitgraph", "numba"]
+
 
 @overload
-def elementwise(function: Callable[..., Any]) -> ElementwiseFunction: ...
+def elementwise(
+    function: Callable[..., Any], *, vjp: Callable[..., Any] | None = None, compiler: Compiler | None = None
+) -> ElementwiseFunction: ...
 @overload
-def elementwise(*, vjp: Callable[..., Any] | None = None) -> Callable[[Callable[..., Any]], ElementwiseFunction]: ...
-def elementwise(function: Callable[..., Any] | None = None, *, vjp: Callable[..., Any] | None = None) -> Any:
+def elementwise(
+    *, vjp: Callable[..., Any] | None = None, compiler: Compiler | None = None
+) -> Callable[[Callable[..., Any]], ElementwiseFunction]: ...
+def elementwise(
+    function: Callable[..., Any] | None = None,
+    *,
+    vjp: Callable[..., Any] | None = None,
+    compiler: Compiler | None = None,
+) -> Any:
     """A function of numbers as a function of tensors, element by element, which broadcast: an op of the user's own.
 
     The function is recorded for single numbers: arithmetic, comparisons, ``math``, ``jg`` and ``np`` functions of one
@@ -46,32 +69,48 @@ def elementwise(function: Callable[..., Any] | None = None, *, vjp: Callable[...
     loop that ends at different turns runs until the last element is done. The gradient is that of the branch taken.
     ``vjp(ct, out, *inputs)``, over tensors, is a rule in its place: a cotangent, or None, for each input.
 
-    ScriptError or TraceError where it cannot be recorded, UnsupportedOp for what is no function of single numbers.
+    ``compiler="numba"`` has numba compile the function for numbers, whose code is then recorded; None does so where the
+    function cannot be recorded and numba is installed, "jitgraph" never. A double in it is of the operands' dtype.
+
+    ScriptError or TraceError where it cannot be recorded, UnsupportedOp for what is no function of single numbers,
+    CompileError where numba is asked for and is not there.
     """
     if function is None:
-        return lambda f: _made(f, vjp)
-    return _made(function, vjp)
+        return lambda f: _made(f, vjp, compiler)
+    return _made(function, vjp, compiler)
 
 
-def _made(function: Any, vjp: Callable[..., Any] | None) -> ElementwiseFunction:
+def _made(function: Any, vjp: Callable[..., Any] | None, compiler: Compiler | None) -> ElementwiseFunction:
     if isinstance(function, ElementwiseFunction):
         function = function.__wrapped__
+    if hasattr(function, "py_func") and hasattr(function, "inspect_llvm"):  # a function of numba's own
+        function, compiler = function.py_func, compiler or "numba"
     if not callable(function) or isinstance(function, type):
         what = f"jg.elementwise takes a function of numbers, not {function!r}"
         raise ArgumentError(f"{what}\n  hint: write @jg.elementwise above a def")
-    return ElementwiseFunction(function, vjp)
+    if compiler not in (None, "jitgraph", "numba"):
+        raise ArgumentError(f'jg.elementwise: compiler is "jitgraph", "numba" or None, not {compiler!r}')
+    return ElementwiseFunction(function, vjp, compiler)
 
 
 class ElementwiseFunction:
     """A function of numbers that takes tensors; ``__wrapped__`` is the user's own."""
 
-    def __init__(self, function: Callable[..., Any], vjp: Callable[..., Any] | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], vjp: Callable[..., Any] | None, compiler: Compiler | None = None
+    ) -> None:
         functools.update_wrapper(self, function, updated=())
         self.__wrapped__ = function
         self._name = getattr(function, "__name__", type(function).__name__)
         code = getattr(inspect.unwrap(function), "__code__", None)
         self._location = None if code is None else Location(code.co_filename, code.co_firstlineno)
-        self._inside = staged(function)
+        self._compiler = compiler
+        self._programs: dict[Any, Any] = {}  # what numba made of it, by dtypes and by what it reads from outside
+        if compiler == "numba":
+            numba_functions.require_numba(self._name)
+            if not isinstance(function, FunctionType):
+                raise ArgumentError(f"{self._name}: numba compiles plain functions, not a {type(function).__name__}")
+        self._inside = function if compiler == "numba" else staged(function)
         self._rule: Callable[..., Any] | None = None
         self._called = False
         if vjp is not None:
@@ -101,7 +140,7 @@ class ElementwiseFunction:
                 raise ArgumentError(f"{self._name}: keyword-only parameters ({names}) are no operands of an op")
             args = bound.args
         if element_numbers.are_total():  # called by another such function, of whose scalar graph it is a part
-            return self._inside(*args)
+            return self._by_numba(args) if self._compiler == "numba" else self._inside(*args)
         if context.current().trace is not None:
             return self._applied(args)
         return self._compiled(*args)
@@ -128,6 +167,24 @@ class ElementwiseFunction:
 
     def _recorded(self, args: tuple[Any, ...]) -> Any:
         """The function on these operands, in the trace in force."""
+        if self._compiler is not None:
+            return self._recorded_by(args, self._compiler)
+        if numba_functions.calls_compiled(self.__wrapped__):
+            return self._recorded_by(args, "numba")
+        try:
+            with trying():
+                return self._recorded_by(args, "jitgraph")
+        except (ScriptError, TraceError, UnsupportedOp) as error:
+            if not isinstance(self.__wrapped__, FunctionType) or not numba_functions.is_there():
+                raise
+            try:
+                with trying():
+                    return self._recorded_by(args, "numba")
+            except (CompileError, ScriptError, TraceError) as other:
+                withdraw(other)
+                raise error from other
+
+    def _recorded_by(self, args: tuple[Any, ...], compiler: Compiler) -> Any:
         recorder = context.current().trace
         positions = [i for i, x in enumerate(args) if not is_scalar(x)]
         values = [own_value(args[i]) for i in positions]
@@ -145,7 +202,8 @@ class ElementwiseFunction:
 
         def function() -> Any:
             with element_numbers.of_one_element():
-                return tree.map_leaves(lambda leaf: self._result(leaf, floating), self._inside(*call_args))
+                result = self._by_numba(call_args) if compiler == "numba" else self._inside(*call_args)
+                return tree.map_leaves(lambda leaf: self._result(leaf, floating), result)
 
         closed.record(function)
         if closed.written:
@@ -173,6 +231,27 @@ class ElementwiseFunction:
         if half is not None:
             results = [lifting.cast(x, half) if x.dtype == dtypes.float32 else x for x in results]
         return closed.rebuilt(results)
+
+    def _by_numba(self, args: Sequence[Any]) -> Any:
+        """What numba's code gives for numbers; floats are computed in their common dtype."""
+        function: Any = self.__wrapped__
+        outside = numba_functions.outside_values(function)
+        tensors = [x for x in args if not is_scalar(x)]
+        floats = [x.dtype for x in tensors if dtypes.is_inexact(x.dtype)]
+        if any(map(dtypes.is_complex, floats)):
+            raise UnsupportedOp(f"{self._name}: complex numbers in a function of numba", location=self._location)
+        floating = dtypes.promote(*floats) if floats else dtypes.float32
+        numbers = []
+        for x in args:
+            is_float = isinstance(x, float) if is_scalar(x) else dtypes.is_float(x.dtype)
+            numbers.append(wrap(lifting.cast(lifting.value_of(x, floating if is_float else None), floating))
+                           if is_float else wrap(lifting.value_of(x)))  # fmt: skip
+        key = (tuple(x.dtype for x in numbers), tuple((type(x), x if is_scalar(x) else id(x)) for x in outside))
+        if key not in self._programs:  # with what was read, so that its identities are no other's
+            self._programs[key] = numba_functions.compiled(function, [x.dtype for x in numbers]), outside
+        program, _ = self._programs[key]
+        results = LlvmRunner(program, floating).run(numbers)
+        return results[0] if len(results) == 1 else results
 
     def _result(self, leaf: Any, floating: DType) -> Any:
         """A result; Python's floats, which have no dtype of their own, in that of the operands."""

@@ -104,6 +104,28 @@ def test_each_element_is_what_python_makes_of_it(function: Callable[[float], flo
         np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12, atol=1e-12)
 
 
+def endless(x: float) -> Any:
+    """Its loop ends for those elements alone that come to it."""
+    steps = 0
+    if x >= 0:
+        while x != 0:
+            x = math.floor(x / 2) * 1.0
+            for _ in range(2):
+                if x > 5:
+                    steps += 1
+    return steps
+
+
+def test_loops_run_for_the_elements_that_come_to_them() -> None:
+    x = np.asarray([[-1.0, 8.0], [0.0, 300.0], [-0.5, 31.0]])
+    expected = np.asarray([[endless(float(v)) for v in row] for row in x])
+    op = jg.elementwise(endless)
+    for got in (op(x), jg.trace(lambda x: op(x.T).T)(x), jg.vmap(op)(x)):
+        same(got, expected)
+    same(op(x[:0]), expected[:0])
+    same(jg.elementwise(halvings)(np.float64(9)), np.float64(9 / 16 + 4))
+
+
 def test_operands_broadcast_and_promote_as_those_of_built_in_ops() -> None:
     op = jg.elementwise(clipped)
     x = np.linspace(-3, 3, 12, dtype=np.float32).reshape(3, 4)

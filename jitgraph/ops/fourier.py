@@ -357,9 +357,10 @@ def _dft_of_real(x: Any, *, scale: float) -> Any:
 
 
 def _mirrored(x: Any) -> Any:
-    """Element (-k) mod n for k = 0 .. n."""
+    """Element (-k) mod n for k = 0 .. n - 1."""
+    size = x.shape[1]
     first = _cut(x, 0, 1)
-    return concat(first, flip(x, axes=(1,)), axis=1)
+    return concat(first, flip(_cut(x, 1, size), axes=(1,)), axis=1) if size > 1 else first
 
 
 def _of_real(x: Any) -> Pair:
@@ -371,22 +372,36 @@ def _of_real(x: Any) -> Pair:
         real, imag = _rows_transformed((x, zero), -1)
         return _cut(real, 0, half + 1), _cut(imag, 0, half + 1)
     spectrum = dft(reshape(x, shape=(rows, half, 1, 2)), inverse=False, scale=1.0)
-    real, imag = (reshape(part, shape=(rows, half)) for part in _parts_of(spectrum))
-    a, b = concat(real, _cut(real, 0, 1), axis=1), concat(imag, _cut(imag, 0, 1), axis=1)
-    c, d = _mirrored(real), _mirrored(imag)
+    a, b = (reshape(part, shape=(rows, half)) for part in _parts_of(spectrum))
+    c, d = _mirrored(a), _mirrored(b)
     halved = full_like(0.5, a)
     even = mul(halved, add(a, c)), mul(halved, sub(b, d))
     odd = mul(halved, add(b, d)), mul(halved, sub(c, a))
     turned = _turned(odd, n, -1)
-    return add(even[0], turned[0]), add(even[1], turned[1])
+    last = sub(_cut(a, 0, 1), _cut(b, 0, 1))  # of E - O at the first element, which are both real
+    real = concat(add(even[0], turned[0]), last, axis=1)
+    return real, concat(add(even[1], turned[1]), full_like(0.0, last), axis=1)
 
 
 def _turned(z: Pair, n: int, sign: int) -> Pair:
-    """Element k times exp(sign 2 pi i k / n)."""
-    cos, sin = roots(np.arange(z[0].shape[1], dtype=np.int64), n)
+    """Element k times exp(sign 2 pi i k / n); of many, the factors are products of two from smaller tables."""
+    rows, count = z[0].shape
     dtype = z[0].dtype
-    turn = constant(value=Constant(cos.astype(dtype))), constant(value=Constant((sign * sin).astype(dtype)))
-    return _times(z, _spread(turn, z[0].shape, (1,)))
+    fine = max(d for d in range(1, int(count**0.5) + 1) if count % d == 0)
+    if count <= _TABLE or fine == 1:
+        return _times(z, _spread(_constants(_line(count, 1, n, sign, dtype)), (rows, count), (1,)))
+    split = (rows, count // fine, fine)
+    high = _spread(_constants(_line(count // fine, fine, n, sign, dtype)), split, (1,))
+    low = _spread(_constants(_line(fine, 1, n, sign, dtype)), split, (2,))
+    product = _times((reshape(z[0], shape=split), reshape(z[1], shape=split)), _times(high, low))
+    return reshape(product[0], shape=(rows, count)), reshape(product[1], shape=(rows, count))
+
+
+@lru_cache(maxsize=64)
+def _line(count: int, step: int, n: int, sign: int, dtype: DType) -> tuple[Constant, Constant]:
+    """exp(sign 2 pi i step k / n) for k below ``count``."""
+    cos, sin = roots(step * np.arange(count, dtype=np.int64), n)
+    return Constant(cos.astype(dtype)), Constant((sign * sin).astype(dtype))
 
 
 def _irfft(z: Any, *, axis: int, n: int, scale: float) -> Any:

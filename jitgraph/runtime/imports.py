@@ -1,8 +1,8 @@
 """Modules that load when they are first needed.
 
 No fork finds one half imported (``forks.py``), and no finaliser that the cyclic collector runs meanwhile, in the same
-thread, finds one without its names. What a module consists of lives as long as the process, so the collector takes it
-as old at once.
+thread, finds one without its names: one of this package by any import, one of another inside of ``importing()``. What
+a module consists of lives as long as the process, so the collector takes it as old at once.
 """
 
 from __future__ import annotations
@@ -110,6 +110,39 @@ def provided(what: str) -> Any:
     for name in path.split(".") if path else ():
         value = getattr(value, name)
     return value
+
+
+class _WholeModules:
+    """A finder of this package's modules, which are executed while the collector waits, however they are imported.
+
+    A finaliser that the collector ran in the midst of one, in the same thread, would find it without its names.
+    """
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """The spec that the finders behind this one give."""
+        if not name.startswith(_PACKAGE) or self not in sys.meta_path:
+            return None
+        others = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        specs = (finder.find_spec(name, path, target) for finder in others)
+        spec = next((each for each in specs if each is not None), None)
+        loader = None if spec is None else spec.loader
+        if loader is not None and not hasattr(loader, "_is_whole"):  # one loader of an archive has many modules
+            execute = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                if shared.PAUSED.has_this_thread():
+                    execute(module)
+                    return
+                with shared.PAUSED.inside():
+                    execute(module)
+
+            loader.exec_module = exec_module  # type: ignore[method-assign]
+            loader._is_whole = True  # type: ignore[attr-defined]
+        return spec
+
+
+_PACKAGE: Final = f"{__name__.partition('.')[0]}."
+sys.meta_path.insert(0, _WholeModules())
 
 
 class _AfterImport:

@@ -34,6 +34,10 @@ class Shared:
         """Change it back."""
         raise NotImplementedError
 
+    def has_this_thread(self) -> bool:
+        """Whether this thread is inside a block with the setting."""
+        return threading.get_ident() in self._inside
+
     @contextmanager
     def inside(self) -> Iterator[None]:
         """A block with the setting. Where a handler raises at its very edge, the generator's own end leaves it."""

@@ -107,3 +107,28 @@ assert id(vars(compilation)) in {id(each) for each in gc.get_objects(generation=
 young = [len(gc.get_objects(generation=generation)) for generation in (0, 1)]
 assert sum(young) < 3000, young
 """)
+
+
+def test_the_collector_waits_while_a_module_is_executed_however_it_is_imported() -> None:
+    """A finaliser that it ran meanwhile would find the module without its names."""
+    told = in_child(
+        """
+        import gc, importlib.machinery, sys
+        import jitgraph
+        waits, execute = {}, importlib.machinery.SourceFileLoader.exec_module
+        def watched(self, module):
+            waits[module.__name__] = not gc.isenabled()
+            execute(self, module)
+        importlib.machinery.SourceFileLoader.exec_module = watched
+        from jitgraph.tracing.report.run_html import page
+        import jitgraph.nn
+        __import__("jitgraph.onnx.library")
+        own = {name for name in waits if name.startswith("jitgraph.")}
+        assert len(own) > 50 and gc.isenabled()
+        print([name for name in own if not waits[name]])
+        importlib.machinery.SourceFileLoader.exec_module = execute
+        import colorsys
+        assert gc.isenabled() and not hasattr(colorsys.__spec__.loader, "_is_whole")
+        """.replace("\n        ", "\n")
+    )
+    assert told == "[]\n"

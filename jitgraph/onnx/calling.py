@@ -134,6 +134,8 @@ def _output(value: Any) -> Any:
     """A result: tensors, lists of tensors; arrays of texts and of dtypes that tensors lack as they are."""
     if isinstance(value, list):
         return [_output(each) for each in value]
+    if isinstance(value, dict):
+        return value
     if isinstance(value, np.ndarray) and (values.is_text(value) or value.dtype in values.STORED):
         return value
     return values.tensor(value)

@@ -36,6 +36,8 @@ FAMILIES: Final = (
     "draws",
     "training",
     "classical",
+    "trees",
+    "machines",
     "microsoft",
     "attention",
     "microsoft_quantized",

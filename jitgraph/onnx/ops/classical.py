@@ -1,14 +1,19 @@
-"""The domain ai.onnx.ml: trees, linear models, and preparation of features."""
+"""The domain ai.onnx.ml: linear models, labels, and preparation of features."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from jitgraph import special
 from jitgraph.errors import UnsupportedOp
+from jitgraph.nn import functional as F
 from jitgraph.onnx import values
 from jitgraph.onnx.registry import ML, define
+from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
 
 
@@ -62,15 +67,98 @@ def feature_vectorizer(*xs: Any, inputdimensions: Any = None) -> Any:
     return fn.astype(fn.concat(rows, axis=1), np.float32)
 
 
+# ----------------------------------------------------------------------
+# Linear models, and what all classifiers give.
+
+
+def transformed(scores: Any, name: str) -> Any:
+    """Scores behind a post_transform, class by class."""
+    if name == "NONE":
+        return scores
+    if name == "LOGISTIC":
+        return fn.sigmoid(scores)
+    if name == "SOFTMAX":
+        return F.softmax(scores, -1)
+    if name == "SOFTMAX_ZERO":
+        is_zero = fn.equal(scores, 0)
+        powers = fn.where(is_zero, fn.zeros_like(scores), fn.exp(scores - fn.max(scores, axis=-1, keepdims=True)))
+        return powers / fn.sum(powers, axis=-1, keepdims=True)
+    if name == "PROBIT":
+        return math.sqrt(2) * special.erfinv(2 * scores - 1)
+    raise UnsupportedOp(f"the post_transform {name!r}")
+
+
+def labels_of(how: Mapping[str, Any]) -> Any:
+    """The names of the classes: an array of integers or texts."""
+    names = next((how[key] for key in ("classlabels_ints", "classlabels_int64s") if how.get(key)), None)
+    if names is not None:
+        return np.array(names, np.int64)
+    texts = how.get("classlabels_strings")
+    if not texts:
+        raise UnsupportedOp("a classifier without names of its classes")
+    return np.array(texts, object)
+
+
+def chosen_labels(labels: Any, index: Any) -> Any:
+    """The names of classes by their numbers; texts are known node by node alone."""
+    if labels.dtype.kind == "O":
+        return labels[values.host(index, "a name of a class")]
+    return fn.take(labels, index, axis=0)
+
+
 @define("LinearRegressor", domain=ML)
 def linear_regressor(
     x: Any, coefficients: Any = None, intercepts: Any = None, post_transform: str = "NONE", targets: int = 1
 ) -> Any:
-    if post_transform != "NONE":
-        raise UnsupportedOp(f"LinearRegressor with {post_transform}")
     weights = np.array(coefficients, np.float32).reshape(targets, -1)
     result = fn.matmul(fn.astype(x, np.float32), weights.T)
-    return result if not intercepts else result + np.array(intercepts, np.float32)
+    return transformed(result if not intercepts else result + np.array(intercepts, np.float32), post_transform)
+
+
+@define("LinearClassifier", domain=ML)
+def linear_classifier(
+    x: Any,
+    coefficients: Any,
+    intercepts: Any = None,
+    multi_class: int = 0,
+    post_transform: str = "NONE",
+    **how: Any,
+) -> Any:
+    labels = labels_of(how)
+    columns = x.shape[-1]
+    weights = np.array(coefficients, np.float32).reshape(-1, columns)
+    scores = fn.matmul(fn.astype(fn.reshape(x, (-1, columns)), np.float32), weights.T)
+    scores = scores if not intercepts else scores + np.array(intercepts, np.float32)
+    if len(weights) == 1 and len(labels) == 2:
+        raise UnsupportedOp("LinearClassifier of two classes with the coefficients of one")
+    return chosen_labels(labels, fn.argmax(scores, axis=1)), transformed(scores, post_transform)
+
+
+@define("OneHotEncoder", domain=ML, raw=True)
+def one_hot_encoder(x: Any, cats_int64s: Any = None, cats_strings: Any = None, zeros: int = 1) -> Any:
+    """A column for each category; a value that is none has zeros alone, or is an error."""
+    if isinstance(x, np.ndarray):
+        columns = np.array(cats_strings, object) if values.is_text(x) else np.array(cats_int64s, np.int64)
+        result = (x.astype(columns.dtype)[..., None] == columns).astype(np.float32)
+        if not zeros and not result.any(-1).all():
+            raise UnsupportedOp("OneHotEncoder of a value that is no category")
+        return result
+    if not zeros:
+        raise UnsupportedOp("OneHotEncoder that refuses what is no category")
+    columns = np.array(cats_int64s, np.int64)
+    return fn.astype(fn.equal(fn.expand_dims(fn.astype(x, np.int64), axis=x.ndim), columns), np.float32)
+
+
+@define("ZipMap", domain=ML, raw=True)
+def zip_map(x: Any, classlabels_int64s: Any = None, classlabels_strings: Any = None) -> Any:
+    """For each row a dict of its scores by the names of classes."""
+    names = classlabels_int64s or classlabels_strings
+    rows = values.host(values.tensor(x), "a dict of scores")
+    return [dict(zip(names, row.tolist(), strict=True)) for row in rows.reshape(-1, len(names))]
+
+
+# ----------------------------------------------------------------------
+# Labels.
 
 
 @define("LabelEncoder", domain=ML, raw=True)
@@ -96,6 +184,8 @@ def label_encoder(x: Any, **how: Any) -> Any:
         suffix = kind.removeprefix("values_").removesuffix("s")
         dtype = np.dtype({"string": object, "int64": np.int64, "float": np.float32}[suffix])
         default = how.get(f"default_{suffix}")
+    if isinstance(x, Tensor) and dtype.kind != "O" and not any(isinstance(key, str) for key in listed):
+        return _encoded(x, np.array(listed), np.array(own, dtype), dtype.type(default))
     array = values.host(x, "a label")
     result = np.empty(array.shape, dtype)
     table = dict(zip(listed, own, strict=True))
@@ -108,65 +198,11 @@ def label_encoder(x: Any, **how: Any) -> Any:
     return result
 
 
-_COMPARISONS = (np.less_equal, np.less, np.greater_equal, np.greater, np.equal, np.not_equal)
-
-
-@define("TreeEnsemble", domain=ML, raw=True)
-def tree_ensemble(x: Any, **how: Any) -> Any:
-    rows = values.host(x, "the path through a tree")
-    trees = _Trees(how)
-    kinds = how.get("aggregate_function", 1)
-    result = np.zeros((len(rows), how["n_targets"]), rows.dtype)
-    low, high = np.full(result.shape, np.inf), np.full(result.shape, -np.inf)
-    for number, row in enumerate(rows):
-        for root in how["tree_roots"]:
-            leaf = trees.leaf(root, row)
-            target, weight = how["leaf_targetids"][leaf], how["leaf_weights"].flat[leaf]
-            result[number, target] += weight
-            low[number, target], high[number, target] = (
-                min(low[number, target], weight),
-                max(high[number, target], weight),
-            )
-    if kinds == 0:
-        result = result / len(how["tree_roots"])
-    elif kinds in (2, 3):
-        result = np.where(np.isfinite(low), low if kinds == 2 else high, 0)
-    if how.get("post_transform", 0):
-        raise UnsupportedOp(f"TreeEnsemble with post_transform={how['post_transform']}")
-    return result.astype(rows.dtype)
-
-
-class _Trees:
-    def __init__(self, how: dict[str, Any]) -> None:
-        self._how = how
-        self._splits = how["nodes_splits"].reshape(-1)
-        self._modes = how["nodes_modes"].reshape(-1)
-        self._members: list[list[Any]] = []
-        member: list[Any] = []
-        for value in [] if how.get("membership_values") is None else how["membership_values"].flat:
-            if np.isnan(value):
-                self._members.append(member)
-                member = []
-            else:
-                member.append(value)
-        in_sets = [i for i, mode in enumerate(self._modes) if mode == 6]
-        self._set_of = {node: i for i, node in enumerate(in_sets)}
-
-    def leaf(self, node: int, row: Any) -> int:
-        how = self._how
-        for _ in range(len(self._splits) + 1):
-            value = row[how["nodes_featureids"][node]]
-            mode = int(self._modes[node])
-            if mode == 6:
-                is_true = value in self._members[self._set_of[node]]
-            else:
-                is_true = bool(_COMPARISONS[mode](value, self._splits[node]))
-            missing = how.get("nodes_missing_value_tracks_true")
-            if missing and np.isnan(value):
-                is_true = bool(missing[node])
-            side = "true" if is_true else "false"
-            is_leaf = how[f"nodes_{side}leafs"][node]
-            node = how[f"nodes_{side}nodeids"][node]
-            if is_leaf:
-                return node
-        raise UnsupportedOp("a tree whose nodes form a cycle")
+def _encoded(x: Any, keys: Any, labels: Any, default: Any) -> Any:
+    """The labels of numbers among ``keys``; NaN among these stands for NaN."""
+    own = fn.expand_dims(x, axis=x.ndim)
+    equal = fn.equal(own, keys.astype(x.dtype))
+    if keys.dtype.kind == "f" and np.isnan(keys).any():
+        equal = fn.logical_or(equal, fn.logical_and(fn.isnan(own), np.isnan(keys)))
+    found = fn.take(labels, fn.argmax(fn.astype(equal, np.int32), axis=x.ndim), axis=0)
+    return fn.where(fn.any(equal, axis=x.ndim), found, default)

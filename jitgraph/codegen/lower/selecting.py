@@ -73,9 +73,11 @@ class _Row:
         for i in range(self.count):
             recorder.store_local(places, i, self.numbers.const(self.size))
 
+        bound = self.most
+
         def look(begin: DimLike, length: int) -> None:
             with recorder.loop("serial", length) as i:
-                self._enter(keys, places, self._key(begin + i), recorder.index_value(begin + i))
+                self._enter(keys, places, self._key(begin + i), recorder.index_value(begin + i), bound)
 
         if blocks:
             least, bound = self._least_keys(blocks)
@@ -117,8 +119,8 @@ class _Row:
 
         self.recorder.serial(self.count, (key,), step)
 
-    def _enter(self, keys: Local, places: Local, key: Var, place: Var) -> None:
-        """Put an element into the list if it comes before the last of it. Of equal ones the first has come first.
+    def _enter(self, keys: Local, places: Local, key: Var, place: Var, bound: Var) -> None:
+        """Put an element into the list if it comes before the last of it, and its key is not above the bound.
 
         In a list that is not full, an element comes before what is no element, whose place is behind all.
         """
@@ -141,12 +143,12 @@ class _Row:
         def enter() -> None:
             recorder.serial(self.count, (key, place), step)
 
-        self._when(comes_before(key, place, *last), enter)
+        self._when(logic.and_(ops.cmp("le", key, bound), comes_before(key, place, *last)), enter)
 
     def _key(self, place: DimLike) -> Var:
         return ordered_key(self.recorder, self.values.at(self.x, (*self.row, place)), self.descending)
 
     def _when(self, condition: Var, body: Callable[[], None]) -> None:
         turns = self.recorder.as_index(self.numbers.cast(condition, int64), 2)
-        with self.recorder.loop("serial", turns, always=True):
+        with self.recorder.loop("serial", turns, span=1):  # so that it counts as one turn
             body()

@@ -303,6 +303,17 @@ def test_runs_may_be_nested_and_end_with_the_block() -> None:
     assert len(events_of(outer)) == 2
 
 
+def test_a_report_that_watched_nothing_is_empty() -> None:
+    f = jg.trace(lambda x: x * 9)
+    f(jg.ones(3))
+    run = jg.explain()
+    assert run.functions == [] and run.advice == [] and str(run).startswith("0 us, 0 calls")
+    with run:
+        pass
+    assert run.functions == [] and "%" not in str(run)
+    check(run.html())
+
+
 def test_what_is_no_block_is_refused() -> None:
     with jg.explain() as run:
         pass

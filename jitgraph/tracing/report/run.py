@@ -336,6 +336,8 @@ class RunReport:
 
     def _count_calls(self) -> int:
         """Bring the counts of all functions up to date; gives the number of all calls."""
+        if not self._begin:
+            return 0
         functions = list(ALIVE)  # which outlive the block below, where no finaliser may run
         with self._alone():
             counts: dict[int, tuple[WatchedFunction, int, int, dict[str, int]]] = {}

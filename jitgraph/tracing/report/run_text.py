@@ -44,7 +44,7 @@ def headline(run: RunReport) -> str:
     calls = sum(each.calls for each in functions)
     compiled = sum(each.compilations + each.gradients for each in functions)
     took = sum(each.seconds for each in functions) + run.ops.seconds
-    share = f", {took / run.seconds:.1%} of the time" if run.seconds and took <= run.seconds else ""
+    share = f", {took / run.seconds:.1%} of the time" if 0 < took <= run.seconds else ""
     ops = f" and {_count(run.ops.compilations, 'eager op')}" if run.ops.compilations else ""
     last = max((event.second + event.seconds for event in events), default=0.0)
     rest = f"; nothing after {duration(last)}" if events and last < 0.9 * run.seconds else ""

@@ -60,6 +60,23 @@ class FileEntry(NamedTuple):
     input_names: tuple[str, ...] = ()
 
 
+def options_last(entry: FileEntry) -> FileEntry:
+    """The entry with no argument that may be left out before one that may not, as in Python."""
+    if entry.arguments is None:
+        return entry
+    defaults, arguments = list(entry.defaults), []
+    may_be_left_out = True
+    for argument in reversed(entry.arguments):
+        number = argument.structure if type(argument.structure) is int else None
+        may_be_left_out = may_be_left_out and (
+            argument.optional if number is None else entry.defaults[number] is not None
+        )
+        if number is not None and not may_be_left_out:
+            defaults[number] = None
+        arguments.append(argument.but_with(optional=argument.optional and may_be_left_out))
+    return entry._replace(defaults=tuple(defaults), arguments=tuple(reversed(arguments)))
+
+
 def entry_of(lowered: Lowered, keys: StateKeys, *, from_file: bool = False) -> FileEntry:
     """The entry for a lowered call; JitgraphError for what a file cannot hold.
 

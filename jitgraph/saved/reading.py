@@ -419,12 +419,12 @@ def _compare(graph: Graph, signature: loader.Signature) -> None:
         if actual != declared:
             shown = [", ".join(map(str, side)) or "nothing" for side in (actual, declared)]
             raise LoadError(f"the graph {verb} {shown[0]}, its signature says {shown[1]}")
-    optional = [each.default is not inspect.Parameter.empty for each in _parameters(signature)]
-    if optional != sorted(optional):
-        raise LoadError("an input without a default stands behind one that has a default")
     for each in signature.arguments or signature.inputs:
         if not each.name.isidentifier() or keyword.iskeyword(each.name):
             raise LoadError(f"an input is called {each.name[:60]!r}, which is no name of an argument in Python")
+    optional = [each.default is not inspect.Parameter.empty for each in _parameters(signature)]
+    if optional != sorted(optional):
+        raise LoadError("an input without a default stands behind one that has a default")
 
 
 def _type(spec: loader.ValueSpec) -> TensorType:

@@ -25,7 +25,7 @@ from jitgraph.runtime.cuda.driver import SLOTS
 from jitgraph.runtime.loader.artifact import DeviceCode
 from jitgraph.runtime.loader.state_files import CONSTANT
 from jitgraph.runtime.loader.structures import paths_of, without_inputs
-from jitgraph.saved.entry import FileEntry, FileState, entry_of
+from jitgraph.saved.entry import FileEntry, FileState, entry_of, options_last
 from jitgraph.saved.reading import SavedModel, reserved_names
 from jitgraph.saved.state import StateKeys, tensors_of
 from jitgraph.tensor import Tensor
@@ -180,7 +180,7 @@ def _distinct(name: str, entries: list[FileEntry]) -> list[FileEntry]:
         alone = entry.arguments and tuple(
             argument.but_with(optional=argument.optional or not paths_of(argument)) for argument in entry.arguments
         )
-        return [entry._replace(arguments=alone)]
+        return [options_last(entry._replace(arguments=alone))]
     described = [
         None if entry.arguments is None else [without_inputs(each.structure) for each in entry.arguments]
         for entry in entries
@@ -191,7 +191,7 @@ def _distinct(name: str, entries: list[FileEntry]) -> list[FileEntry]:
                 f"jg.save: two examples of {name!r} differ in no string, number, None or key\n"
                 "  hint: dynamic_shapes for sizes that vary, and an entry of its own for another rank or dtype"
             )
-    return entries
+    return [options_last(entry) for entry in entries]
 
 
 def _verify_sharing(entries: Mapping[str, Sequence[FileEntry]], declared: Mapping[str, Any], *, is_dict: bool) -> None:
@@ -221,7 +221,7 @@ def compiled_for(model: SavedModel, target: str | None = None) -> Any:
     the target cannot run it, DeviceError for a name that is no target's.
     """
     compiled_target = Target.host() if target is None else Target.named(target)
-    return _compile(entry_of_saved(model), compiled_target.without_python())
+    return compile_entry(entry_of_saved(model), compiled_target.without_python())
 
 
 def _saved_again(model: SavedModel) -> dict[str, list[FileEntry]]:
@@ -272,7 +272,7 @@ def _write(
 
 def _saved_entry(entry: FileEntry, name: str, names: Sequence[str], weights: dict[str, Any], *, of: str) -> SavedEntry:
     """An entry compiled for these targets; its state and constants go into ``weights``."""
-    compiled = {target: _compile(entry, Target.named(target).without_python()) for target in names}
+    compiled = {target: compile_entry(entry, Target.named(target).without_python()) for target in names}
     first = compiled[names[0]]
     calls = first.stages.schedule.calls
     if any(_types_of(other.stages.schedule.calls) != _types_of(calls) for other in compiled.values()):
@@ -359,7 +359,8 @@ def _as_tuple(example_inputs: Any) -> tuple[Any, ...]:
     raise JitgraphError("example_inputs holds the arguments in a tuple\n  hint: example_inputs=(x,)")
 
 
-def _compile(entry: FileEntry, target: Target) -> Any:
+def compile_entry(entry: FileEntry, target: Target) -> Any:
+    """An entry compiled for a target; JitgraphError where graphs are interpreted."""
     from jitgraph import compiler  # the code generator loads on the first compilation
 
     executable = compiler.compile(entry.graph, target, donate=_donations(entry) if target.sm is None else ())

@@ -326,6 +326,27 @@ def test_an_argument_that_had_a_default_or_the_only_value_may_be_left_out(path: 
         assert bits(f(normal(2))) == bits(f(normal(2), 3, "a")) == bits(f(normal(2), n=3)) == bits(normal(2) * 3)
 
 
+def test_what_may_be_left_out_comes_last(path: Path) -> None:
+    def f(mode: str, x: Any, *, flip: bool = False, y: Any, rate: float = 0.5) -> Any:
+        return (x * rate + y) if mode == "a" and not flip else x
+
+    x, y = normal(2), normal(2, seed=1)
+    jg.save(lambda mode, x, flip, y: f(mode, x, flip=flip, y=y), path, example_inputs=("a", x, False, y))
+    for each in both(path):
+        assert (
+            bits(each("a", x, False, y)) == bits(each(mode="a", x=x, flip=False, y=y)) == bits(x * np.float32(0.5) + y)
+        )
+        with pytest.raises((TypeError, jg.ArgumentError), match="missing"):
+            each(x=x, y=y)
+        with pytest.raises(jg.ArgumentError, match="mode is 'a' in the file, got 'b'"):
+            each("b", x, False, y)
+    jg.save(lambda a, x: (a * 2, x * a), path, example_inputs=(2.0, np.ones(2)))  # a number of the result pins a
+    for each in both(path):
+        assert each(2.0, np.ones(2))[0] == 4.0
+        with pytest.raises(jg.ArgumentError, match=r"a is 2.0 in the file, got 5.0"):
+            each(5.0, np.ones(2))
+
+
 def test_what_a_file_cannot_compare_is_refused(path: Path) -> None:
     for value, message in ((float("inf"), "which a file cannot compare"), (jg.relu, "which a file cannot compare")):
         with pytest.raises(jg.JitgraphError, match=message):

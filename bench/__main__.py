@@ -30,6 +30,7 @@ NAMES = (
     "peers",
     "calls",
     "warm_calls",
+    "native_calls",
     "pool",
     "loops",
     "cuda_host",

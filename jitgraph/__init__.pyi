@@ -79,6 +79,7 @@ from jitgraph.linalg.polynomials import polymul as polymul
 from jitgraph.linalg.polynomials import polysub as polysub
 from jitgraph.linalg.polynomials import polyval as polyval
 from jitgraph.linalg.polynomials import roots as roots
+from jitgraph.native import native_function as native_function
 from jitgraph.random import Generator as Generator
 from jitgraph.random import bernoulli as bernoulli
 from jitgraph.random import binomial as binomial

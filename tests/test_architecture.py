@@ -45,7 +45,7 @@ LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     ),
     (
         8,
-        r"transforms(\..*)?|autograd(\..*)?|cache|checkpoints|diagnosis|cuda|nn(\..*)?|optim(\..*)?|profiler(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|spectra|linalg(\..*)?|amp",
+        r"transforms(\..*)?|autograd(\..*)?|cache|checkpoints|diagnosis|cuda|nn(\..*)?|optim(\..*)?|profiler(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|spectra|linalg(\..*)?|amp|native(\..*)?",
     ),
     (9, r"__init__|__main__|standalone(\..*)?|torch(\..*)?|foreign_einops|conversion|onnx(\..*)?|cli(\..*)?"),
 ]

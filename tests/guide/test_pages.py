@@ -23,6 +23,9 @@ def test_a_page_prints_what_it_says(page: Path) -> None:
         pytest.importorskip("typer")
     if "import onnx" in page.read_text():
         pytest.importorskip("onnx")
+    if "from numba import" in page.read_text():
+        pytest.importorskip("numba")
+        pytest.importorskip("scipy")
     if "from tensorboard." in page.read_text():
         pytest.importorskip("tensorboard")
     command = [sys.executable, "-m", "tests.guide.page", str(page)]

@@ -161,7 +161,7 @@ class EagerEmitter:
 
     def _run(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """The outputs of one op as arrays, without a tape; other kinds of value (tokens, stacks) pass through."""
-        if op.decompose is not None and not regions:
+        if op.decompose is not None and op.evaluate is None and not regions:
             result = op.decompose(*map(_detached, inputs), **attrs)  # without records nothing in it is taped
             return _separate(
                 tuple(_payload(value) for value in (result if isinstance(result, tuple | list) else (result,))), inputs

@@ -351,7 +351,7 @@ class Rules:
             rule = self._by_kernel(op, inputs, attrs, can_wait=can_wait)
         elif op.decompose is None:
             op.output_types([value.type for value in inputs], attrs, ())
-        if rule is None and op.evaluate is not None:
+        if rule is None and op.evaluate is not None and op.decompose is None:
             rule = ByNumpy(op, inputs[0].dtype if inputs else None, self._kernels)
         return self._stored(key, rule, inputs)
 

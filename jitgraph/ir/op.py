@@ -144,7 +144,8 @@ class Op:
     infer: ``infer(*types, **attrs)`` gives the output type, or a tuple of them; raises ShapeError or DTypeError.
         Ops with regions get them as the keyword ``regions``.
     evaluate: NumPy evaluation ``evaluate(*arrays, **attrs)``, one array or a tuple; attributes have concrete sizes.
-        None for control flow and composites, which the interpreter runs by their regions.
+        None for control flow and composites, which the interpreter runs by their regions, but for composites that a
+        lowering rounds in another way than what they consist of: the bits of that lowering.
     ufunc: the NumPy ufunc that, without warnings, is its evaluation for all dtypes but 16-bit floats.
     vjp: ``vjp(ct, out, *inputs, **attrs)`` written over Op calls: a cotangent, or None, for each input. For several
         outputs ``ct`` and ``out`` are tuples (a missing ct is None). None: the op has no gradient.

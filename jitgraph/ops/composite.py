@@ -8,9 +8,11 @@ from typing import Any
 from jitgraph.dtypes import DType, float32
 from jitgraph.ir import context
 from jitgraph.ir.builder import decomposition
+from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.graph import Graph
+from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Batching, Lowering, Op, OpenShape, Trait
-from jitgraph.ir.types import Type
+from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.rules import HALF, require_region
 from jitgraph.ops.sampling import Samples
@@ -30,13 +32,15 @@ def composite(
     traits: Iterable[Trait] = (),
     lowering: Lowering | None = None,
     is_whole: Callable[..., bool] | None = None,
+    evaluate: Callable[..., Any] | None = None,
     doc: str = "",
 ) -> Op:
     """An op that ``body`` defines over Op calls: one node in a graph, its decomposition attached as a closed region.
 
     ``body(*values, **attrs)`` returns one value or a tuple. With ``in_float32`` 16-bit float operands are cast to
     float32 before the body and its float32 results are cast back; a ``vjp`` of its own is run in the same way. Types
-    follow from the region's outputs. ``lowering`` and ``is_whole`` are the columns of targets that keep the op.
+    follow from the region's outputs. ``lowering`` and ``is_whole`` are the columns of targets that keep the op, and
+    ``evaluate`` gives in NumPy the bits of such a lowering, where they are others than those of ``body``.
     """
     if in_float32:
         body = _in_float32(body)
@@ -47,10 +51,18 @@ def composite(
         require_region(name, region, types)
         return tuple(value.type for value in region.outputs)
 
+    def evaluate_whole(*arrays: Any, **attrs: Any) -> Any:
+        types = [TensorType(x.dtype, x.shape) for x in arrays]
+        if evaluate is not None and (is_whole is None or is_whole(*types, **attrs)):
+            return evaluate(*arrays, **attrs)
+        results = interpret(decomposition(op, types, attrs, Constraints()), arrays)
+        return results[0] if len(results) == 1 else results
+
     op = Op(
         name=name,
         kind="composite",
         infer=infer,
+        evaluate=None if evaluate is None else evaluate_whole,
         vjp=vjp,
         batch=batch,
         decompose=body,

@@ -29,39 +29,25 @@ from jitgraph.ops.complex_parts import as_pairs, of_pairs
 from jitgraph.ops.composite import composite
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.creation import constant, full, full_like
+from jitgraph.ops.fourier_evaluation import evaluated_dft, evaluated_dft_of_real, evaluated_dft_to_real
+from jitgraph.ops.fourier_factors import (
+    GREATEST_PRIME,
+    LANE,
+    factors,
+    has_real_kernel,
+    is_in_kernels,
+    primes,
+    roots,
+    transform_size,
+)
 from jitgraph.ops.movement import broadcast, flip, inverse, reshape, transpose
-from jitgraph.ops.numeric import Array, joined
+from jitgraph.ops.numeric import joined
 from jitgraph.ops.rules import open_extent
 from jitgraph.ops.sampling import generator, values
 from jitgraph.ops.windows import concat, pad, slice
 
 Pair: TypeAlias = "tuple[Any, Any]"
-_MOST: Final = 32  # the greatest Fourier matrix
-_MOST_RADIX: Final = 16
-_GREATEST_PRIME: Final = 13
-
-ROW: Final = 1 << 14
-"""The most elements of a transform that stays in the caches, and is one kernel."""
-
-LANE: Final = 1 << 12
-"""The most elements of a transform of which neighbouring ones go together, as columns do."""
-
-LEAST_REAL: Final = 128
-"""The least even size of real transforms that have kernels of their own."""
-
 _TABLE: Final = 1 << 12  # twiddle factors beyond so many are products of two from smaller tables
-
-
-def roots(numerators: Array, n: int) -> tuple[Array, Array]:
-    """cos and sin of 2 pi k / n for integers k, from an angle of at most pi / 4, in the widest floats there are."""
-    k = numerators % n
-    octant = (8 * k) // n
-    rest = np.where(octant % 2 == 0, 8 * k - octant * n, (octant + 1) * n - 8 * k)  # of an eighth of the circle, by n
-    angle = rest.astype(np.longdouble) / np.longdouble(n) * (np.longdouble("0.785398163397448309615660845819875721"))
-    cos, sin = np.cos(angle), np.sin(angle)
-    x = np.choose(octant, [cos, sin, -sin, -cos, -cos, -sin, sin, cos])
-    y = np.choose(octant, [sin, cos, cos, sin, -sin, -cos, -cos, -sin])
-    return x, y
 
 
 @lru_cache(maxsize=256)
@@ -85,75 +71,6 @@ def _times(x: Pair, y: Pair) -> Pair:
     return sub(mul(a, c), mul(b, d)), add(mul(a, d), mul(b, c))
 
 
-@lru_cache(maxsize=256)
-def radices(n: int) -> tuple[int, ...] | None:
-    """Factors of n of at most 16, greatest first, as few as can be; None where a prime factor is above 13.
-
-    Those of a size that is two (``halves``) are those of the one and then those of the other.
-    """
-    if n > ROW and (split := halves(n)) is not None:
-        first, second = map(radices, split)
-        return None if first is None or second is None else (*first, *second)
-    primes = _primes(n)
-    if n < 1 or max(primes, default=1) > _GREATEST_PRIME:
-        return None
-    if n & (n - 1) == 0:
-        return _powers(n.bit_length() - 1)
-    return tuple(sorted(_merged(primes, _MOST_RADIX), reverse=True)) or (1,)
-
-
-def _powers(bits: int) -> tuple[int, ...]:
-    """The radices of 2**bits: 16 first, and then as even as can be."""
-    if bits <= 4:
-        return (1 << bits,)
-    if bits == 5:
-        return (8, 4)
-    left = bits - 4
-    count = -(-left // 4)
-    return (16, *(1 << (left // count + (number < left % count)) for number in range(count)))
-
-
-@lru_cache(maxsize=256)
-def halves(n: int) -> tuple[int, int] | None:
-    """Factors (a, b) of n, none above LANE and near each other, b a multiple of 16 if one is; None where none are."""
-    if max(_primes(n), default=1) > _GREATEST_PRIME:
-        return None
-    pairs = [(n // b, b) for b in range(1, LANE + 1) if n % b == 0 and n // b <= LANE]
-    return min(pairs, key=lambda pair: (pair[1] % 16 != 0, max(pair), pair[1]), default=None)
-
-
-def _primes(n: int) -> list[int]:
-    primes, p = [], 2
-    while n > 1 and p * p <= n:
-        while n % p == 0:
-            primes.append(p)
-            n //= p
-        p += 1
-    return [*primes, n] if n > 1 else primes
-
-
-def _merged(primes: Sequence[int], most: int) -> list[int]:
-    merged: list[int] = []
-    for prime in sorted(primes, reverse=True):
-        fitting = [i for i, factor in enumerate(merged) if factor * prime <= most]
-        if fitting:
-            merged[min(fitting, key=lambda i: merged[i])] *= prime
-        else:
-            merged.append(prime)
-    return merged
-
-
-def is_in_kernels(n: int) -> bool:
-    """Whether kernels transform n elements."""
-    return n <= LANE**2 and radices(n) is not None and (n <= ROW or halves(n) is not None)
-
-
-def factors(n: int) -> list[int] | None:
-    """Factors of n of at most 32, as few and as even as can be; None where a prime factor is greater."""
-    primes = _primes(n)
-    return None if max(primes, default=1) > _MOST else _merged(primes, _MOST)
-
-
 def _transform(x: Pair, sign: int) -> Pair:
     """The transform along axis 1 of parts of shape [rows, n]."""
     rows, n = x[0].shape
@@ -162,8 +79,8 @@ def _transform(x: Pair, sign: int) -> Pair:
     split = factors(n)
     if split is None:
         return _by_convolution(x, sign)
-    if max(_primes(n)) > _GREATEST_PRIME:  # products for the primes that have no radix, and a transform of the rest
-        split = [p for p in _primes(n) if p > _GREATEST_PRIME]
+    if max(primes(n)) > GREATEST_PRIME:  # products for the primes that have no radix, and a transform of the rest
+        split = [p for p in primes(n) if p > GREATEST_PRIME]
     dtype, length, done = x[0].dtype, n, 1
     for radix in split:
         rest = length // radix
@@ -259,11 +176,6 @@ def _by_convolution(x: Pair, sign: int) -> Pair:
     product = _times(_rows_transformed(longer, -1), _spread((c, d), (rows, size), (1,)))
     back = _rows_transformed(product, 1)
     return _times((_cut(back[0], 0, n), _cut(back[1], 0, n)), chirp)
-
-
-def transform_size(least: int) -> int:
-    """The least size from ``least`` on that is a power of 2 times an odd number of at most 15 with a radix."""
-    return min(odd << max(0, (-(-least // odd) - 1).bit_length()) for odd in (1, 3, 5, 7, 9, 11, 13, 15))
 
 
 def _rows_transformed(x: Pair, sign: int) -> Pair:
@@ -474,10 +386,6 @@ def _known(type: TensorType, axis: int) -> int:
     return extent if isinstance(extent, int) else 0
 
 
-def _has_real_kernel(n: int) -> bool:
-    return n % 2 == 0 and LEAST_REAL <= n <= 2 * ROW and radices(n // 2) is not None
-
-
 def _open_along(shape: tuple[int, ...], *, axis: int, **attrs: Any) -> tuple[OpenShape, ...]:
     """Every extent may be any but that of the axis."""
     return (tuple(n if i == axis else open_extent(n, f"n{i}") for i, n in enumerate(shape)),)
@@ -515,6 +423,7 @@ dft: Op = composite(
     vjp=lambda ct, out, x, *, inverse, scale: (dft(ct, inverse=not inverse, scale=scale),),
     batch="leading",
     lowering="dft",
+    evaluate=evaluated_dft,
     is_whole=lambda x, **attrs: is_in_kernels(_known(x, -3)),
     samples=_pair_samples(
         "dft",
@@ -528,7 +437,8 @@ dft_of_real: Op = composite(
     _dft_of_real,
     batch="leading",
     lowering="dft_of_real",
-    is_whole=lambda x, **attrs: _has_real_kernel(_known(x, -1)),
+    evaluate=evaluated_dft_of_real,
+    is_whole=lambda x, **attrs: has_real_kernel(_known(x, -1)),
     samples=_pair_samples("dft_of_real", [(12,), (2, 140)], lambda s: {"scale": 0.5}),
     doc="Elements 0 .. n // 2 of the transforms of real [..., n], times ``scale``; parts along a last axis.",
 )
@@ -537,7 +447,8 @@ dft_to_real: Op = composite(
     _dft_to_real,
     batch="leading",
     lowering="dft_to_real",
-    is_whole=lambda x, *, n, **attrs: _has_real_kernel(n),
+    evaluate=evaluated_dft_to_real,
+    is_whole=lambda x, *, n, **attrs: has_real_kernel(n),
     samples=_pair_samples(
         "dft_to_real", [(7, 2), (2, 71, 2)], lambda s: {"n": 12 if len(s) < 3 else 140, "scale": 0.5}
     ),

@@ -15,7 +15,6 @@ from jitgraph.eager import tape
 from jitgraph.eager.tape import EagerValue
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op, Sample
-from jitgraph.ir.target import Target
 from jitgraph.ops import OPS
 from tests.coverage_table import COLUMNS, note, reason
 from tests.differences import derivative, drawn_like
@@ -45,14 +44,10 @@ def applied(op: Op, sample: Sample, inputs: Sequence[Any]) -> tuple[Any, ...]:
 def meant(op: Op, sample: Sample) -> Sequence[Any]:
     """What the graph of the op gives: by compiled code where it has math functions, whose bits NumPy does not give.
 
-    Of zeros that compare equal NumPy's running extremes keep others than compiled code does. A composite with kernels
-    of its own rounds as they do, not as what it consists of: ``tests/test_fft.py`` has a bound of the difference.
+    Of zeros that compare equal NumPy's running extremes keep others than compiled code does.
     """
     graph = graph_of(op, sample)
-    whole = Target.named("x86-64-v3").opaque_composites
-    compiled = any(
-        "approximated" in n.op.traits or n.op.lowering == "cumulative" or n.op.name in whole for n in graph.walk()
-    )
+    compiled = any("approximated" in n.op.traits or n.op.lowering == "cumulative" for n in graph.walk())
     if compiled and not sample.regions and all(np.size(x) for x in sample.inputs) and "shape" not in sample.attrs:
         return compile(graph).run([np.asarray(x) for x in sample.inputs])
     return interpret(graph, sample.inputs)

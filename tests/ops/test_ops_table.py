@@ -55,7 +55,8 @@ def test_table_is_whole():
             continue
         assert any(op.samples(dtype) for dtype in dtypes.DTYPES), f"{name} has no samples"
         if op.kind == "composite":
-            assert (op.decompose or op.traits & OF_REGIONS) and op.evaluate is None, name
+            assert op.decompose or op.traits & OF_REGIONS, name
+            assert op.evaluate is None or op.is_whole, f"{name} has two meanings"
             continue
         assert op.vjp or "nondifferentiable" in op.traits or name in BY_REGIONS, f"{name} has no gradient"
         assert op.evaluate or name in BY_REGIONS, f"{name} has no evaluation"

@@ -27,7 +27,6 @@ import numpy as np
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import Local, LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
-from jitgraph.codegen.lower.butterflies import Number, butterfly, times
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.statements import ScalarOps, Storage
 from jitgraph.codegen.lower.values import Index
@@ -36,7 +35,8 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
 from jitgraph.ir.types import Constant, TensorType
-from jitgraph.ops.fourier import ROW, halves, radices, roots
+from jitgraph.ops.butterflies import Number, butterfly, times
+from jitgraph.ops.fourier_factors import ROW, halves, neighbours, radices, roots
 
 Load = Callable[[DimLike], Number]
 StoreNumber = Callable[[DimLike, Number], None]
@@ -213,7 +213,7 @@ class _Transform:
     @contextmanager
     def _lanes_of(self, extent: int) -> Iterator[tuple[Index, DimLike, DimLike, int]]:
         """Columns of each row: the row, a block of columns, a lane of it, and how many of those there are."""
-        beside = next(width for width in range(min(_BLOCK, extent), 0, -1) if extent % width == 0)
+        beside = neighbours(extent)
         kinds: list[LoopKind] = ["parallel"] * (len(self.outer) + 1)
         extents = (*self.outer, extent // beside, beside)
         with self.recorder.loops([*kinds, "vector"], extents) as (*row, block, lane):

@@ -14,7 +14,7 @@ from jitgraph.ir import context
 from jitgraph.ir.builder import build
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import statistics
-from jitgraph.ops.fourier import transform_size
+from jitgraph.ops.fourier_factors import transform_size
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.complex_numbers import complex as complex_of
 from jitgraph.tensor.functions.complex_numbers import conj, imag, real

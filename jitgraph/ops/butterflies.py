@@ -1,20 +1,19 @@
-"""Fourier transforms of a few elements in registers: the butterflies that the passes of a transform consist of."""
+"""Fourier transforms of a few elements: the butterflies that the passes of a transform consist of, in scalar ops."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from jitgraph.codegen.kernels.kernel import Var
-from jitgraph.codegen.lower.statements import ScalarOps
-from jitgraph.ops.fourier import roots
+from jitgraph.ir.scalar import Scalars
+from jitgraph.ops.fourier_factors import roots
 
-Number: TypeAlias = tuple[Var, Var]
-"""A complex number as its two parts."""
+Number: TypeAlias = tuple[Any, Any]
+"""A complex number as its two parts: scalars of a kernel, or arrays of which each element is computed alike."""
 
 
 @lru_cache(maxsize=512)
@@ -24,13 +23,13 @@ def root(k: int, n: int) -> tuple[float, float]:
     return float(cos[0]), float(sin[0])
 
 
-def times(s: ScalarOps, x: Number, y: Number) -> Number:
+def times(s: Scalars, x: Number, y: Number) -> Number:
     """The product of two numbers, a fused multiply-add in each part."""
     (a, b), (c, d) = x, y
     return s.fma(a, c, s.neg(s.mul(b, d))), s.fma(a, d, s.mul(b, c))
 
 
-def butterfly(s: ScalarOps, x: Sequence[Number], sign: int) -> list[Number]:
+def butterfly(s: Scalars, x: Sequence[Number], sign: int) -> list[Number]:
     """Element k is the sum of ``x[j] exp(sign 2 pi i j k / r)`` for the r elements of x.
 
     r is 1, a prime, or a product of such; equal sums are computed once, and factors of 1 and i cost nothing.
@@ -55,15 +54,15 @@ def butterfly(s: ScalarOps, x: Sequence[Number], sign: int) -> list[Number]:
     return result
 
 
-def _sum(s: ScalarOps, x: Number, y: Number) -> Number:
+def _sum(s: Scalars, x: Number, y: Number) -> Number:
     return s.add(x[0], y[0]), s.add(x[1], y[1])
 
 
-def _difference(s: ScalarOps, x: Number, y: Number) -> Number:
+def _difference(s: Scalars, x: Number, y: Number) -> Number:
     return s.sub(x[0], y[0]), s.sub(x[1], y[1])
 
 
-def _turned(s: ScalarOps, x: Number, k: int, n: int, sign: int) -> Number:
+def _turned(s: Scalars, x: Number, k: int, n: int, sign: int) -> Number:
     """``x exp(sign 2 pi i k / n)``."""
     k = k % n * sign % n
     eighths, odd = divmod(8 * k, n)
@@ -85,7 +84,7 @@ def _turned(s: ScalarOps, x: Number, k: int, n: int, sign: int) -> Number:
     return x
 
 
-def _prime(s: ScalarOps, x: Sequence[Number], sign: int) -> list[Number]:
+def _prime(s: Scalars, x: Sequence[Number], sign: int) -> list[Number]:
     """For an odd prime: elements j and r - j have one cosine, and sines of both signs."""
     r = len(x)
     pairs = [(j, _sum(s, x[j], x[r - j]), _difference(s, x[j], x[r - j])) for j in range(1, (r + 1) // 2)]

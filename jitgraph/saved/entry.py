@@ -27,8 +27,10 @@ from jitgraph.passes.rewriter import Rewriter
 from jitgraph.runtime.loader.structures import Argument
 from jitgraph.saved.state import StateKeys, unique
 from jitgraph.tracing.call.arguments import Static
-from jitgraph.tracing.call.plan import Computed, Handle, Leaf
+from jitgraph.tracing.call.plan import Computed, Effect, Handle, Leaf, Template
+from jitgraph.tracing.guards.plain import Plain
 from jitgraph.tracing.guards.source import World
+from jitgraph.tracing.guards.storage import EXPECTED_ERRORS
 from jitgraph.tracing.report.lowered import Lowered
 from jitgraph.tree import Item, TreeDef
 
@@ -116,19 +118,35 @@ class _Assembly:
         self.outputs: list[Value] = []
         self.output_names: dict[str, int] = {}  # each with its output, in their order
         self.name = lowered.function.__name__
-        if self.plan.state_effects:
-            self._refuse_effects()
+        if effects := [effect for effect in self.plan.state_effects if not self._is_unchanged(effect)]:
+            self._refuse_effects(effects)
 
-    def _refuse_effects(self) -> None:
+    def _is_unchanged(self, effect: Effect) -> bool:
+        """Whether a call sets what is set already, as where ``model.train()`` ends what ``model.eval()`` began."""
+        if effect.operation != "set" or not isinstance(effect.value, Template) or effect.value.structure.kind:
+            return False
+        (leaf,) = effect.value.leaves
+        if not isinstance(leaf.at, Plain) or leaf.at.kind != "constant":
+            return False
+        try:
+            now = self.world.find(effect.source)
+        except EXPECTED_ERRORS:
+            return False
+        return type(now) is type(leaf.at.data) and repr(now) == repr(leaf.at.data)  # tells -0.0 from 0.0
+
+    def _refuse_effects(self, effects: Sequence[Effect]) -> None:
         """A file has no Python: JitgraphError that names what would be changed there, each with its line."""
         changed: dict[str, None] = {}
-        for effect in self.plan.state_effects:
+        for effect in effects:
             line = "" if effect.location is None else f" ({effect.location})"
             changed[effect.source.text + line] = None
         shown = [*list(changed)[:_MOST_SHOWN], *(["..."] if len(changed) > _MOST_SHOWN else [])]
-        if any(effect.source.text.endswith(".training") for effect in self.plan.state_effects):
-            hint = "call eval() or train() before the function is saved, not inside of it"
-        elif any(effect.operation != "set" for effect in self.plan.state_effects):
+        if any(effect.source.text.endswith(".training") for effect in effects):
+            hint = (
+                "call eval() or train() before the function is saved; or, where other entries of the file use the "
+                "other mode, let it restore the mode before it returns: model.eval(); y = model(x); model.train()"
+            )
+        elif any(effect.operation != "set" for effect in effects):
             hint = "return what is put into the container, and let the caller keep it"
         else:
             hint = (

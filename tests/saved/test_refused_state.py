@@ -54,6 +54,35 @@ def test_eval_inside_of_a_saved_function_is_named(tmp_path: Path) -> None:
         jg.save(predict, tmp_path / "model.jg", example_inputs=(X,))
 
 
+def test_entries_of_one_file_have_their_own_mode(tmp_path: Path) -> None:
+    jg.random.seed(0)
+    model = jg.nn.Sequential(jg.nn.Linear(2, 3), jg.nn.BatchNorm1d(3), jg.nn.Dropout(0.5))
+
+    def predict(x: Any) -> Any:
+        model.eval()
+        y = model(x)
+        model.train()
+        return y
+
+    def noisy(x: Any) -> Any:
+        return model(x)
+
+    x = np.arange(8, dtype=np.float32).reshape(4, 2)
+    model.eval()
+    first, changed = model(x).detach().numpy(), (model.train(), model(x))[1].detach().numpy()
+    functions, inputs = {"predict": predict, "noisy": noisy}, {"predict": (x,), "noisy": (x,)}
+    jg.save(functions, tmp_path / "model.jg", state=model, example_inputs=inputs)
+    for run in (jg.load(tmp_path / "model.jg"), loader.load(tmp_path / "model.jg")):
+        before = np.asarray(run.predict(x))
+        assert not np.array_equal(before, first)  # the running averages went on
+        assert np.count_nonzero(np.asarray(run.noisy(x))) < changed.size
+        np.testing.assert_array_equal(np.asarray(run.predict(x)) == before, False)
+
+    model.eval()  # what is restored is no longer what was there
+    with pytest.raises(jg.JitgraphError, match=r"(?s)model\.training .*restore the mode"):
+        jg.save(predict, tmp_path / "other.jg", example_inputs=(x,))
+
+
 def test_a_python_number_that_is_counted_up_is_named_with_the_buffer_that_it_can_be(tmp_path: Path) -> None:
     model = Counting(False)
     model.n = 0  # type: ignore[assignment]

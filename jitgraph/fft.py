@@ -186,6 +186,8 @@ def rfftn(x: TensorLike, s: Axes = None, axes: Axes = None, norm: str | None = N
     *others, (last, n) = _require_some(_axes(x, s, axes))
     result = rfft(x, n, last, norm)
     for axis, size in reversed(others):
+        if axis == last and size is None:  # it has half as many elements now
+            size = lifting.value_of(x).shape[axis]
         result = fft(result, size, axis, norm)
     return result
 

@@ -25,7 +25,7 @@ ONE: list[dict[str, Any]] = [
     {"axis": 1, "norm": "ortho"},
     {"norm": "forward"},
 ]
-SEVERAL: list[dict[str, Any]] = [{}, {"axes": (0, 2), "norm": "ortho"}, {"s": (2, 8), "axes": (1, 2)}]
+SEVERAL: list[dict[str, Any]] = [{}, {"axes": (0, 0)}, {"axes": (0, 2), "norm": "ortho"}, {"s": (2, 8), "axes": (1, 2)}]
 CALLS = [
     *((name, kw) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft") for kw in ONE),
     *((name, kw) for name in ("fftn", "ifftn", "rfftn", "irfftn") for kw in SEVERAL),

@@ -131,8 +131,16 @@ def save(
 
 def _entries(function: Any) -> Mapping[str, Callable[..., Any]]:
     """The functions by the names of their entries; JitgraphError for a name that cannot be called."""
-    if not isinstance(function, Mapping) or not function or not all(map(callable, function.values())):
+    if not isinstance(function, Mapping):
         return {MAIN: function}
+    if not function or not all(map(callable, function.values())):
+        others = [
+            f"there is {type(each).__name__} under {name!r}" for name, each in function.items() if not callable(each)
+        ]
+        raise JitgraphError(
+            f"jg.save saves a function or a dict of functions, not a state dict: {(*others, 'it is empty')[0]}\n"
+            "  hint: jg.save(model, path, example_inputs=(x,)), or safetensors.numpy.save_file(state, path) for arrays"
+        )
     for name in function:
         if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
             raise JitgraphError(f"jg.save: {name!r} cannot name an entry, which is called as model.name(...)")
@@ -159,7 +167,7 @@ def _examples(functions: Mapping[str, Any], example_inputs: Any, *, is_dict: boo
         if isinstance(own, list) and own and all(type(each) is tuple for each in own):
             examples[name] = own
         else:
-            examples[name] = [_as_tuple(own)]
+            examples[name] = [_as_tuple(own, f"{{{name!r}: (x,)}}" if is_dict else "(x,)")]
     return examples
 
 
@@ -339,24 +347,19 @@ def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _traced(function: Any) -> Any:
-    if isinstance(function, Mapping):
-        raise JitgraphError(
-            "jg.save saves a function, not a state dict\n"
-            "  hint: jg.save(model, path, example_inputs=(x,)), or safetensors.numpy.save_file(state, path) for arrays"
-        )
     if not callable(function):
         raise JitgraphError(f"jg.save saves a function, not a {type(function).__name__}")
     return traced(function)
 
 
-def _as_tuple(example_inputs: Any) -> tuple[Any, ...]:
+def _as_tuple(example_inputs: Any, right: str) -> tuple[Any, ...]:
     if example_inputs is None:
         raise JitgraphError(
             "jg.save records the function on example inputs\n  hint: jg.save(f, path, example_inputs=(x,))"
         )
     if isinstance(example_inputs, tuple | list):
         return tuple(example_inputs)
-    raise JitgraphError("example_inputs holds the arguments in a tuple\n  hint: example_inputs=(x,)")
+    raise JitgraphError(f"example_inputs holds the arguments in a tuple\n  hint: example_inputs={right}")
 
 
 def compile_entry(entry: FileEntry, target: Target) -> Any:

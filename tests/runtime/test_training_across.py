@@ -233,6 +233,33 @@ def test_a_write_that_fails_in_c_leaves_nothing(
     loader.load(saved[0]).load_state(tmp_path / "real")
 
 
+@pytest.mark.parametrize("writer", ["jitgraph", "loader", pytest.param("c", marks=needs_gcc)])
+def test_a_state_goes_into_a_pipe_which_stays_one(
+    writer: str, saved: tuple[Path, bytes], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """As root a file could take the place of /dev/null."""
+    path = saved[0]
+    library = c_library(tmp_path_factory) if writer == "c" else None
+    model = library.load(path) if library else jg.load(path) if writer == "jitgraph" else loader.load(path)
+    model.save_state(tmp_path / "plain")
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    try:
+        model.save_state(tmp_path / "pipe")
+        assert (tmp_path / "pipe").is_fifo()
+        assert os.read(reader, 1 << 16) == (tmp_path / "plain").read_bytes()
+    finally:
+        os.close(reader)
+
+
+def test_folders_are_named_that_are_missing_or_in_the_way(saved: tuple[Path, bytes], tmp_path: Path) -> None:
+    for model in (loader.load(saved[0]), jg.load(saved[0])):
+        with pytest.raises(FileNotFoundError, match=r"no such folder to save in.*'.*/none'"):
+            model.save_state(tmp_path / "none" / "state")
+        with pytest.raises(IsADirectoryError, match="a folder stands where the file is to be"):
+            model.save_state(tmp_path)
+
+
 def test_a_state_is_saved_between_the_steps_of_other_threads(saved: tuple[Path, bytes], tmp_path: Path) -> None:
     """What a file holds is the state after some whole step: one that a training alone has reached, too."""
     path, _ = saved

@@ -222,7 +222,9 @@ def test_an_argument_that_is_not_used_is_still_an_argument(path: Path) -> None:
 @pytest.mark.parametrize(
     ("function", "inputs", "message"),
     [
-        ({"w": normal(2)}, (), "not a state dict"),
+        ({"w": normal(2)}, (), "not a state dict: there is ndarray under 'w'"),
+        ({}, {}, "not a state dict: it is empty"),
+        ({"double": lambda x: 2 * x}, {"double": normal(2)}, r"example_inputs=\{'double': \(x,\)\}"),
         (3, (), "saves a function"),
         (lambda x: x, normal(2), "in a tuple"),
         (lambda x: object(), (normal(2),), "returns a object"),

@@ -19,6 +19,7 @@ BYTES = np.array([[1, 0, 1], [255, 128, 3]], np.uint8)
 INTS = np.array([0, 1, -1, 127, -128], np.int8)
 HOLES = np.array([[1.0, NAN, 3.0], [NAN, NAN, NAN]])
 ROWS = np.array([[1, 2], [0, 5], [1, 2], [0, 4]])
+EDGES = np.array([-1.0, 0.0, 0.5, 2.0, 9.0, np.nan])
 X = np.array([0.5, -1.0, 2.0, 3.5])
 Y = np.array([1.0, 0.0, 4.0, 2.5])
 WAVE = np.sin(np.arange(40.0)) + 0.1 * np.arange(40.0)
@@ -86,11 +87,11 @@ def _table() -> Table:
         "combinations of too few": (lambda: jg.combinations(X, 5), np.zeros((0, 5))),
         **{
             f"digitize, {right}, {bins}": (
-                lambda bins=bins, right=right: jg.digitize(np.array([-1.0, 0.0, 0.5, 2.0, 9.0]), np.array(bins), right),
-                np.digitize([-1.0, 0.0, 0.5, 2.0, 9.0], bins, right),
+                lambda bins=bins, right=right: jg.digitize(EDGES, np.array(bins), right),
+                np.digitize(EDGES, bins, right),
             )
             for right in (False, True)
-            for bins in ([0.0, 0.5, 2.0], [2.0, 0.5, 0.0], [0.5])
+            for bins in ([0.0, 0.5, 2.0], [2.0, 0.5, 0.0], [0.5], [0.0, 2.0, np.nan], [np.nan, 2.0, 0.0])
         },
         "put": (
             lambda: jg.put(M, np.array([[1, -1]]), np.array([[50.0, 60.0]])),

@@ -330,16 +330,55 @@ def frexp(x: float) -> Any:
     return math.frexp(x)[0]
 
 
+def asserts(x: float) -> float:
+    assert x > 2, "small"
+    return x
+
+
+def has_no_value(x: float) -> float:
+    if x > 2:
+        y = x
+    return y
+
+
+def has_no_value_without_a_turn(x: float) -> float:
+    while x > 2:
+        y = x
+        x = x - 1
+    return y
+
+
+def looks_up(x: float) -> float:
+    return (1.0, 2.0, 3.0)[int(x)]
+
+
+def has_a_value_for_each(x: float) -> float:
+    y = 0.0
+    if x > 2:
+        y = x
+    assert math.pi > 3
+    return y + sum([x, x]) + max(x, 1.0)
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
+        (asserts, r"AssertionError \(small\) for some"),
+        (has_no_value, "local variable 'y'.*for some elements"),
+        (has_no_value_without_a_turn, "local variable 'y'.*for some elements"),
+        (looks_up, "IndexError"),
+        *(
+            (lambda x, name=name: x / getattr(jg, name)(x), f"uses {name}, which is no function of single")
+            for name in ("sum", "prod", "mean", "max", "min", "any", "all")
+        ),
+        (lambda x: x / np.sum(x), "uses sum, which"),
         (draws, "draws random numbers"),
         (tells, "raises or checks"),
         (stacks, "is no function of single numbers"),
         (sums, "is no function of single numbers"),
         (nothing, "gives None"),
         (half_of_it, "None in the else branch"),
-        (frexp, "math.frexp of an element"),
+        (frexp, r"math.frexp of an element[\s\S]*jg.custom_op"),
         (lambda x: "text", "gives a str"),
         (lambda x: x + jg.ones(3), "of shape|single numbers"),
     ],
@@ -348,6 +387,11 @@ def test_what_is_no_function_of_numbers_is_refused_and_names_the_line(function: 
     with pytest.raises((jg.errors.UnsupportedOp, jg.ScriptError, jg.ShapeError), match=message) as failure:
         jg.elementwise(function)(jg.ones(3))
     assert "test_elementwise.py:" in str(failure.value)
+
+
+def test_what_has_a_value_for_each_element_is_one() -> None:
+    x = np.array([0.5, 3.0], np.float32)
+    same(jg.elementwise(has_a_value_for_each)(x), np.float32([2.0, 12.0]))
 
 
 def test_what_is_no_operand_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import struct
@@ -84,9 +85,17 @@ def state_content(state: Mapping[str, Array], dtypes: Mapping[str, str]) -> Iter
 
 
 def write_state(path: str | os.PathLike[str], state: Mapping[str, Array], dtypes: Mapping[str, str]) -> None:
-    """Write a file of this state, whole or not at all; OSError as ``open``."""
+    """Write a file of this state, whole or not at all; to a device or pipe as it is. OSError as ``open``."""
     target = os.path.realpath(path)
-    part = os.path.join(os.path.dirname(target), f".state-{os.urandom(8).hex()}.part")
+    if not os.path.isdir(folder := os.path.dirname(target)):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder to save in", folder)
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, "a folder stands where the file is to be", target)
+    if os.path.exists(target) and not os.path.isfile(target):
+        with open(target, "wb") as file:
+            file.writelines(state_content(state, dtypes))
+        return
+    part = os.path.join(folder, f".state-{os.urandom(8).hex()}.part")
     with open(part, "xb") as file:
         try:
             with contextlib.suppress(FileNotFoundError):  # what is replaced passes its mode on

@@ -156,8 +156,23 @@ __attribute__((cold)) static bool write_all(int file, const uint8_t *bytes, size
     return true;
 }
 
+/* Writes to what has no content to replace: a device, a pipe, a terminal. */
+__attribute__((cold)) static bool write_special(const char *path, const uint8_t *bytes, size_t size, jg_error *error) {
+    int file = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    bool good = file >= 0 && write_all(file, bytes, size);
+    int reason = errno;
+    if (file >= 0 && close(file) != 0 && good) {
+        reason = errno;
+        good = false;
+    }
+    return good || fail(error, JG_FAILED, "%.400s: the state cannot be written: %s", path, strerror(reason));
+}
+
 /* Puts a file of these bytes in place of what is at path, once it is whole and on the disk. */
 __attribute__((cold)) static bool replace_file(const char *path, const uint8_t *bytes, size_t size, jg_error *error) {
+    struct stat before;
+    if (stat(path, &before) == 0 && !S_ISREG(before.st_mode) && !S_ISDIR(before.st_mode))
+        return write_special(path, bytes, size, error);
     uint8_t noise[8] = {0};
     char *real = realpath(path, NULL); /* a link is followed */
     const char *target = real ? real : path, *slash = strrchr(target, '/');
@@ -175,7 +190,6 @@ __attribute__((cold)) static bool replace_file(const char *path, const uint8_t *
     snprintf(part + folder + used, room - folder - (size_t)used, ".part");
     bool good_mode = true; /* what is replaced passes its mode on */
     int file = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    struct stat before;
     if (file >= 0 && stat(target, &before) == 0) good_mode = fchmod(file, before.st_mode & 07777) == 0;
     bool good = file >= 0 && good_mode && write_all(file, bytes, size) && fsync(file) == 0;
     int reason = errno;

@@ -249,7 +249,8 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
     if isinstance(size, int) and size < 2:
         return rising
     falling = size - bucketize(x, wrap(ends[::-1].value), right=not right)
-    return where(ends[0] <= ends[-1], rising, falling)
+    last = ends[-1]
+    return where((ends[0] <= last) | (last != last), rising, falling)  # NaN comes last, as sort has it
 
 
 @method

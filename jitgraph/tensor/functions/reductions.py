@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
-from jitgraph.errors import ShapeError
+from jitgraph.errors import ShapeError, UnsupportedOp
 from jitgraph.ir.op import Op
+from jitgraph.location import Location
 from jitgraph.ops import rules
 from jitgraph.runtime import imports
-from jitgraph.tensor import lifting
+from jitgraph.tensor import element_numbers, lifting
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.method import axes_of, axis_of, method
 from jitgraph.tensor.lifting import TensorLike
@@ -24,6 +25,12 @@ Axis = int | Sequence[int] | None
 
 def _reduce(op: Op, value: Any, axis: Axis, keepdims: bool, name: str) -> Tensor:
     axes = axes_of(axis, len(value.shape), name)
+    if not value.shape and element_numbers.are_total():
+        raise UnsupportedOp(
+            f"a function of one element uses {name}, which is no function of single numbers",
+            location=Location.of_user(),
+            hint=f"call jg.{name} before, and give its result as an argument",
+        )
     result = op(value, axes=axes) if axes else value
     return wrap(_keepdims(result, value.type.shape, axes) if keepdims else result)
 

@@ -9,9 +9,9 @@ from contextvars import ContextVar, Token
 from typing import Any, Final, NoReturn
 
 from jitgraph import dtypes, ops
-from jitgraph.errors import ScriptError
+from jitgraph.errors import ScriptError, UnsupportedOp
 from jitgraph.ir.op import Op
-from jitgraph.location import text_at, user_location
+from jitgraph.location import Location, text_at, user_location
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import element_numbers, lifting, weak_ints
@@ -21,11 +21,21 @@ from jitgraph.tensor.weak_ints import GREATEST, LEAST, between
 # What a number that is staged raises: checks of the graph with Python's errors, and refusals while recording.
 
 LEAVES_INT64: Final = "a Python int of this loop or branch leaves the range of int64"
+_ELEMENT_HINTS: Final = {
+    "AssertionError": "leave the assert out, or return NaN where it does not hold",
+    "UnboundLocalError": "give the variable a value before the branch or loop",
+    "IndexError": "choose with if, or look it up before and give it as an argument",
+    "KeyError": "choose with if, or look it up before and give it as an argument",
+}
+"""Errors of the program, not of its arithmetic: a function of one element has no number to give in their place."""
 WAY: Final = "loop over a Python range of at most 1024 steps, which is unrolled, or compute with tensors"
 
 
 def require(holds: Any, kind: str, message: str) -> None:
-    """A check of the graph that raises ``kind`` where ``holds``, a 0-d bool value, is false."""
+    """A check of the graph that raises ``kind`` where ``holds``, a 0-d bool value, is false.
+
+    Nothing raises in a function of one element: arithmetic wraps or is NaN, UnsupportedOp for what has no such result.
+    """
     for attempt in _attempts.get():
         attempt.require_unhandled(kind)
     if message == LEAVES_INT64 and (text := text_at(user_location())):
@@ -34,6 +44,12 @@ def require(holds: Any, kind: str, message: str) -> None:
         holds = ops.logical_or(ops.logical_not(condition()), holds)
     if not element_numbers.are_total():
         ops.check(holds, kind=kind, message=message)
+    elif kind in _ELEMENT_HINTS:
+        raise UnsupportedOp(
+            f"a function of one element raises {kind}{f' ({message})' if message else ''} for some elements",
+            location=Location.of_user(),
+            hint=_ELEMENT_HINTS[kind],
+        )
 
 
 @contextmanager

@@ -60,7 +60,10 @@ $(NIGHT)/onnx: $(STAMP)  # every op with every dtype as an ONNX model; the cases
 	ONNX_EXPORT_CASES=all HOSTILE_ONNX_MODELS=5000 $(BIN)/python $(SUITE) tests/onnx
 	$(BIN)/python -m tests.onnx.backend_cases --fail wrong,error
 	$(BIN)/python -m tests.onnx.backend_cases --compiled --fail wrong,error
-	@if $(TORCH_PYTHON) -c "import onnxruntime" 2>/dev/null; then $(TORCH_PYTHON) -m tests.onnx.shipped_models $(ONNX_MODELS); \
+	@if $(TORCH_PYTHON) -c "import onnxruntime" 2>/dev/null; then set -e; $(TORCH_PYTHON) -m tests.onnx.shipped_models $(ONNX_MODELS); \
+	if $(TORCH_PYTHON) -c "import onnxscript, pytest" 2>/dev/null; then \
+	ONNX_TORCH_MODELS=all $(TORCH_PYTHON) -m pytest -q tests/onnx/test_torch_models.py; $(TORCH_PYTHON) -m tests.onnx.optimised_models; fi; \
+	if $(TORCH_PYTHON) -c "import skl2onnx" 2>/dev/null; then $(TORCH_PYTHON) -m tests.onnx.sklearn_models; fi; \
 	else echo "skipped: models that packages ship, in folders and wheels of ONNX_MODELS; they need ONNX Runtime in TORCH_PYTHON"; fi
 	@$(passed)
 

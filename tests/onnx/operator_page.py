@@ -11,8 +11,11 @@ HEAD = """# Operators of ONNX
 
 `jg.onnx.load` reads these operators ([ONNX models](guide/onnx_models.md)). A number says since which version of the
 operator set a definition holds; those behind "By onnx's definition" are computed by other operators, as onnx defines.
-`python -m tests.onnx.operator_page` writes this page, `python -m tests.onnx.backend_cases` runs the cases of onnx's own
-tests.
+`python -m tests.onnx.operator_page` writes this page.
+
+Of the 2,024 cases of onnx 1.23's own tests (`python -m tests.onnx.backend_cases`) 2,013 are right node by node, none is
+wrong, and those of ImageDecoder and Gradient are refused by name. Compiled (`--compiled`) 2,005 are right, none is
+wrong, and eight more are refused: their shapes depend on the elements of tensors.
 """
 
 

@@ -25,6 +25,8 @@ from tests.onnx.torch_models import NAMES, Exported, made  # noqa: E402 - needs 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of PyTorch, about its own ways
 CHOSEN = os.environ.get("ONNX_TORCH_MODELS", "mlp,legacy_mlp,choice,dynamic_batch")
 CLOSE = 1e-4
+DEEP = ("tv_", "timm_")
+"""Models so deep that float32 leaves PyTorch's own gradients 1e-3 from the exact ones."""
 
 
 @pytest.mark.parametrize("name", NAMES if CHOSEN == "all" else CHOSEN.split(","))
@@ -38,13 +40,13 @@ def test_a_model_of_pytorch(name: str, tmp_path: Path) -> None:
     with jg.no_grad():
         assert distance_of(module.forward(*arrays), expected) < CLOSE
         assert distance_of(module(*arrays), expected) < CLOSE
-    _check_gradients(exported, module, arrays)
+    _check_gradients(exported, module, arrays, CLOSE * (20 if name.startswith(DEEP) else 1))
     jg.save(module, tmp_path / "model.jg", example_inputs=tuple(arrays))
     results = jg.load(tmp_path / "model.jg")(*arrays)
     assert distance_of(results if isinstance(results, tuple) else (results,), expected) < CLOSE
 
 
-def _check_gradients(exported: Exported, module: Any, arrays: list[Any]) -> None:
+def _check_gradients(exported: Exported, module: Any, arrays: list[Any], close: float) -> None:
     """Of a weighted sum of the results: those of the arguments, and of parameters that go by PyTorch's names."""
     model, args = exported.model, [arg.detach().clone() for arg in exported.args]
     floating = [i for i, arg in enumerate(args) if arg.is_floating_point()]
@@ -54,28 +56,37 @@ def _check_gradients(exported: Exported, module: Any, arrays: list[Any]) -> None
     weights = [torch.randn(each.shape) for each in theirs]
     sum((each * weight).sum() for each, weight in zip(theirs, weights, strict=True)).backward()
     factors = [weight.numpy() for weight in weights]
-    own = {i: jg.asarray(array, requires_grad=i in floating) for i, array in enumerate(arrays)}
+    inputs = {i: jg.asarray(array, requires_grad=i in floating) for i, array in enumerate(arrays)}
 
     @jg.trace
-    def loss(*inputs: Any) -> Any:
-        results = _floats(module(*inputs), jg.Tensor)
+    def loss(*given: Any) -> Any:
+        results = _floats(module(*given), jg.Tensor)
         return sum((each * factor).sum() for each, factor in zip(results, factors, strict=True))
 
-    loss(*own.values()).backward()
-    pairs = [(own[i].grad, args[i].grad, f"argument {i}") for i in floating]
+    loss(*inputs.values()).backward()
+    pairs = [(inputs[i].grad, args[i].grad, f"argument {i}") for i in floating]
     parameters = {name: value.detach().numpy() for name, value in model.named_parameters()}
     gradients = {name: value.grad for name, value in model.named_parameters()}
-    for name, value in module.named_parameters():
-        twins = [key for key, other in parameters.items() if np.array_equal(other, value.detach().numpy())]
-        if twins == [name]:  # the exporter folds norms into weights, and names equal ones once
-            pairs.append((value.grad, gradients[name], name))
+    by_id = {id(value): name for name, value in model.named_parameters()}
+    tied = {
+        by_id[id(value)] for name, value in model.named_parameters(remove_duplicate=False) if name not in by_id.values()
+    }
+    for _, value in module.named_parameters():
+        own = value.detach().numpy()
+        twins = [(name, other) for name, other in parameters.items() if other.shape in (own.shape, own.shape[::-1])]
+        same = [name for name, other in twins if other.shape == own.shape and np.array_equal(other, own)]
+        turned = [name for name, other in twins if other.ndim == 2 and np.array_equal(other.T, own)]
+        if len({*same, *turned}) == 1 and (*same, *turned)[0] not in tied:  # equal ones are written once, norms folded
+            name = (*same, *turned)[0]
+            gradient = gradients[name]
+            pairs.append((value.grad, gradient if same or gradient is None else gradient.T, name))
     assert pairs
     scale = max(float(theirs.abs().max()) for _, theirs, _ in pairs if theirs is not None)
     for ours, expected, what in pairs:
         if expected is None:
             assert ours is None or not np.any(ours.numpy()), what
         else:
-            assert np.abs(ours.numpy() - expected.numpy()).max() <= CLOSE * max(1.0, scale), what
+            assert np.abs(ours.numpy() - expected.numpy()).max() <= close * max(1.0, scale), what
 
 
 def _floats(value: Any, kind: type) -> list[Any]:

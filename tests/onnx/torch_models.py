@@ -35,7 +35,7 @@ LEGACY = {
 """Models that the exporter of TorchScript writes, too, and the operator set."""
 
 
-REFUSED = ("in_place", "losses")
+REFUSED = ("in_place", "losses", "hf_t5")
 """Models that PyTorch does not export as ONNX, or not as they are: label smoothing is left out."""
 
 

@@ -448,6 +448,13 @@ def test_every_entry_of_a_file_is_shown_and_runs(command: Command, entries: Path
     assert result.code == 2 and "--entry is one of forward, scored, scored-2" in result.err.replace("\n", " ")
 
 
+def test_every_entry_is_verified(command: Command, entries: Path) -> None:
+    result = command("verify", entries, "--no-native")
+    assert result.code == 0
+    for part in ("hashes", "forward: compiled", "scored: eager", "scored-2: compiled"):
+        assert part in result.out
+
+
 def test_other_targets_have_every_entry(command: Command, entries: Path, tmp_path: Path) -> None:
     path = tmp_path / "out.jg"
     assert command("export", entries, "--target", "x86-64-v3", "-o", path).code == 0

@@ -28,6 +28,7 @@ from tests.codegen.cuda.programs import floats
 from tests.graphs import needs_native
 from tests.op_loop import require_same
 from tests.runtime.cuda.machines import Machine, machine
+from tests.transforms import test_elementwise as elements
 
 pytestmark = needs_native
 
@@ -258,3 +259,11 @@ def test_a_long_product_in_a_small_loop(here: Machine, steps: int) -> None:
     actual, expected = (jg.trace(function)(jg.asarray(y, device=device_name)) for device_name in ("cuda", "cpu"))
     for one, other in zip(arrays_of(actual), arrays_of(expected), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("function", [elements.shrink, elements.poles, elements.halvings])
+def test_functions_of_elements(here: Machine, function: Callable[..., Any]) -> None:
+    op = jg.elementwise(function)
+    x = jg.asarray(np.asarray([[0.0, -0.75, 2.5], [9.0, -33.0, 0.25]], np.float32))
+    require_the_bits_of_the_cpu(jg.trace(lambda x: op(x * 2) + 1), x)
+    require_the_bits_of_the_cpu(jg.trace(jg.grad(lambda x: op(x).sum())), x)

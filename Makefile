@@ -72,6 +72,7 @@ $(NIGHT)/models: $(STAMP)  # mixed precision of all models
 	@$(passed)
 
 $(NIGHT)/gradients: $(STAMP)
+	ELEMENT_PROGRAMS=1000 $(BIN)/python $(SUITE) tests/transforms/test_element_programs.py
 	GRADIENT_PROGRAMS=2000 $(BIN)/python $(SUITE) tests/ops/test_gradient_programs.py
 	@$(passed)
 

@@ -7,13 +7,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-_RECORDED: Final[ContextVar[bool]] = ContextVar("jitgraph_elements", default=False)
+from jitgraph.dtypes import DType, float32
+
+_RECORDED: Final[ContextVar[DType | None]] = ContextVar("jitgraph_elements", default=None)
 
 
 @contextmanager
-def of_one_element() -> Iterator[None]:
-    """What is recorded is a function of one element: its numbers wrap, or are NaN, where Python's would raise."""
-    token = _RECORDED.set(True)
+def of_one_element(floating: DType) -> Iterator[None]:
+    """What is recorded is a function of one element: its numbers wrap, or are NaN, where Python's would raise.
+
+    Where Python would make a float of an int, as ``math`` does, it is one of the dtype ``floating``.
+    """
+    token = _RECORDED.set(floating)
     try:
         yield
     finally:
@@ -22,4 +27,9 @@ def of_one_element() -> Iterator[None]:
 
 def are_total() -> bool:
     """Whether a function of one element is recorded."""
-    return _RECORDED.get()
+    return _RECORDED.get() is not None
+
+
+def floating() -> DType:
+    """The dtype of an int that becomes a float."""
+    return _RECORDED.get() or float32

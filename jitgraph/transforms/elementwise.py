@@ -33,7 +33,7 @@ from jitgraph.passes.elements import on_elements, scalar_graph
 from jitgraph.tensor import Tensor, element_numbers, lifting, wrap, wrap_as
 from jitgraph.tensor.scalars import is_scalar
 from jitgraph.tracing.call.function import trace
-from jitgraph.tracing.script.callees import staged
+from jitgraph.tracing.script import entry_of
 from jitgraph.tracing.symbolic.staged_number import StagedNumber
 from jitgraph.transforms import numba_functions
 from jitgraph.transforms.custom import GradientRule, apply, is_tensor
@@ -110,7 +110,7 @@ class ElementwiseFunction:
             numba_functions.require_numba(self._name)
             if not isinstance(function, FunctionType):
                 raise ArgumentError(f"{self._name}: numba compiles plain functions, not a {type(function).__name__}")
-        self._inside = function if compiler == "numba" else staged(function)
+        self._inside = function if compiler == "numba" else entry_of(function)
         self._rule: Callable[..., Any] | None = None
         self._called = False
         if vjp is not None:
@@ -201,7 +201,7 @@ class ElementwiseFunction:
         floating = dtypes.promote(*floats) if floats else dtypes.float32
 
         def function() -> Any:
-            with element_numbers.of_one_element():
+            with element_numbers.of_one_element(floating):
                 result = self._by_numba(call_args) if compiler == "numba" else self._inside(*call_args)
                 return tree.map_leaves(lambda leaf: self._result(leaf, floating), result)
 

@@ -207,6 +207,9 @@ _UNARY: Final = re.compile(rf"(fneg|freeze) {_FLAGS}(\w+) (\S+)")
 _CALL: Final = re.compile(rf"{_FLAGS}call {_FLAGS}(\w+) @([\w.$]+)\((.*)\)")
 _PHI: Final = re.compile(rf"phi {_FLAGS}(\w+) (.*)")
 _STORE: Final = re.compile(r"store (\w+) (\S+), ptr ([^\s,]+)")
+_TUPLE: Final = r"(?:\{[^}]*\}|\[[^\]]*\])"
+_INSERT: Final = re.compile(rf"insertvalue {_TUPLE} ({_TUPLE}|\S+), (\w+) (\S+), (\d+)")
+_STORE_TUPLE: Final = re.compile(rf"store {_TUPLE} ({_TUPLE}|{_NAME}), ptr %retptr\b")
 _OFFSET: Final = re.compile(rf"getelementptr {_FLAGS}i8, ptr (\S+), i64 (\d+)")
 
 
@@ -224,6 +227,7 @@ class _LlvmReader:
         self._text = text
         self._results = results
         self._pointers = {"%retptr": 0}
+        self._tuples: dict[str, dict[int, tuple[str, Operand]]] = {}  # results that are put together before the store
 
     def program(self) -> LlvmProgram:
         head, _, body = self._text.partition("{\n")
@@ -272,12 +276,25 @@ class _LlvmReader:
             block.phis[result] = match[1], values
         elif match := _STORE.match(rest):
             self._store(block, match)
+        elif match := _INSERT.match(rest):
+            self._tuples[result] = {**self._members(match[1]), int(match[4]): (match[2], _operand(match[3], match[2]))}
+        elif match := _STORE_TUPLE.match(rest):
+            for number, (type, value) in self._members(match[1]).items():
+                slot = f"%result@{self._results[number][1]}"
+                block.instructions.append(LlvmInstruction(slot, "copy", type, type, (value,)))
         elif match := _OFFSET.match(rest):
             if match[1] not in self._pointers:
                 raise self.refuse("uses memory")
             self._pointers[result] = self._pointers[match[1]] + int(match[2])
         else:
             block.instructions.append(self._instruction(result, rest))
+
+    def _members(self, text: str) -> dict[int, tuple[str, Operand]]:
+        """The types and values of a tuple that is a variable, or constant but for what is put into it later."""
+        if text[0] not in "{[":
+            return self._tuples.get(text, {})
+        members = enumerate(re.findall(r"(\w+) ([^\s,}\]]+)", text))
+        return {number: (type, _operand(value, type)) for number, (type, value) in members}
 
     def _switch(self, block: LlvmBlock, rest: str) -> None:
         head = re.match(r'switch (\w+) (\S+), label %([\w.$-]+|"[^"]*") \[(.*)\]', rest)

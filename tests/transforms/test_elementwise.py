@@ -160,6 +160,19 @@ def test_complex_numbers_integers_and_several_results() -> None:
     same(jg.elementwise(lambda x: int(x) + bool(x))(np.asarray([-1.5, 0, 2.5], np.float32)), np.asarray([0, 0, 3]))
 
 
+def test_ints_become_floats_of_the_operands_dtype() -> None:
+    def mixed(x: float, n: int) -> Any:
+        count = 0
+        if x > 0:
+            count += 3
+        return x + math.tanh(count) + float(n) / 3 + math.sqrt(n)
+
+    x, n = np.asarray([0.5, -0.5]), np.asarray([7, 2])
+    expected = [float(mixed(float(a), int(b))) for a, b in zip(x, n, strict=True)]
+    np.testing.assert_allclose(jg.elementwise(mixed)(x, n), expected, rtol=1e-14)
+    assert jg.elementwise(mixed)(x.astype(np.float32), n).dtype == jg.float32
+
+
 def test_nothing_raises_as_in_ufuncs() -> None:
     x = np.asarray([-1.0, 0, 4], np.float32)
     with np.errstate(all="ignore"):

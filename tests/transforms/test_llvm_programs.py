@@ -205,3 +205,23 @@ def test_what_is_no_arithmetic_is_refused_and_names_the_line(text: str, message:
     with pytest.raises(jg.errors.UnsupportedOp, match=message) as failure:
         run(text, X)
     assert "test_llvm_programs.py:" in str(failure.value)
+
+
+def test_results_that_are_stored_together() -> None:
+    text = """entry:
+  %t = insertvalue { double, i64 } { double 5.000000e-01, i64 undef }, i64 %b, 1
+  store { double, i64 } %t, ptr %retptr, align 8
+  ret i32 0"""
+    half, number = run(text, X, np.arange(6), results=((None, 0), (dtypes.int64, 8)))
+    assert half.tolist() == [0.5] * 6 and number.tolist() == [*range(6)]
+    text = """entry:
+  %t = insertvalue [2 x double] poison, double %a, 0
+  %u = insertvalue [2 x double] %t, double 1.000000e+00, 1
+  store [2 x double] %u, ptr %retptr, align 8
+  ret i32 0"""
+    first, second = run(text, X, results=((None, 0), (None, 8)))
+    np.testing.assert_array_equal(first, X)
+    assert second.tolist() == [1.0] * 6
+    text = "entry:\n  store { double, i64 } { double 2.500000e-01, i64 -3 }, ptr %retptr, align 8\n  ret i32 0"
+    quarter, number = run(text, X, results=((None, 0), (dtypes.int64, 8)))
+    assert float(quarter.min()) == float(quarter.max()) == 0.25 and int(number.min()) == -3

@@ -62,7 +62,7 @@ _OF_TRUTH: Final = (
     "in a script if, while, for, and, or, not, assert, min, max, any and all take tensors; jg.where and jg's other "
     "functions compute with them; use range(n), not Python's own functions"
 )
-_ENTRIES: Final[WeakSet[Callable[..., Any]]] = WeakSet()  # what _entry made
+_ENTRIES: Final[WeakSet[Callable[..., Any]]] = WeakSet()  # what entry_of made
 
 
 @overload
@@ -109,7 +109,7 @@ def script(
         raise ScriptError(
             f"jg.script takes a function, not {type(original).__name__}", hint="write @jg.script above a def"
         )
-    return trace(_entry(original), **options)
+    return trace(entry_of(original), **options)
 
 
 def _unwrapped(function: Any) -> Any:
@@ -123,7 +123,7 @@ def _unwrapped(function: Any) -> Any:
     )
 
 
-def _entry(original: Callable[..., Any]) -> Callable[..., Any]:
+def entry_of(original: Callable[..., Any]) -> Callable[..., Any]:
     """The function in a trace rewritten, with errors that say what a script has to do with them; else as it is."""
     function = bound_call(original) or original
     inside = staged(function)

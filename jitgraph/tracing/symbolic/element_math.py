@@ -14,7 +14,7 @@ from jitgraph import dtypes, ops
 from jitgraph.errors import UnsupportedOp
 from jitgraph.location import Location
 from jitgraph.runtime import imports
-from jitgraph.tensor import Tensor, functions, lifting, wrap
+from jitgraph.tensor import Tensor, element_numbers, functions, lifting, wrap
 from jitgraph.tensor.tensor import elementwise
 from jitgraph.tracing.symbolic.staged_number import StagedNumber
 
@@ -31,7 +31,8 @@ def call(function: Any, *args: Any, **kwargs: Any) -> Any:
             location=Location.of_user(),
             hint="write it with jg's functions, or make the function a jg.custom_op of NumPy code",
         )
-    return own(*_as_tensors(args), **kwargs)
+    tensors = _as_tensors(args)
+    return own(*(tensors if name in _OF_INTS else map(_as_float, tensors)), **kwargs)
 
 
 def _as_tensors(args: tuple[Any, ...]) -> list[Any]:
@@ -46,12 +47,16 @@ def _as_tensors(args: tuple[Any, ...]) -> list[Any]:
 def to_float(x: Any) -> Any:
     """``float`` of an element: itself where it is a float."""
     tensor = x.as_tensor() if type(x) is StagedNumber else x
-    return tensor if dtypes.is_float(tensor.dtype) else tensor.astype(dtypes.float32)
+    return tensor if dtypes.is_float(tensor.dtype) else tensor.astype(element_numbers.floating())
+
+
+def _as_float(x: Any) -> Any:
+    return to_float(x) if isinstance(x, Tensor) and not dtypes.is_inexact(x.dtype) else x
 
 
 def to_int(x: Any) -> Any:
     """``int`` of an element: towards zero, the nearest int64 beyond it, 0 of NaN."""
-    return (x.as_tensor() if type(x) is StagedNumber else x).astype(dtypes.int64)
+    return StagedNumber((x.as_tensor() if type(x) is StagedNumber else x).astype(dtypes.int64).value)
 
 
 def to_bool(x: Any) -> Any:
@@ -68,7 +73,7 @@ def _op(name: str) -> Callable[[Any], Any]:
 
 
 def _to_int(name: str) -> Callable[[Any], Any]:
-    return lambda x: getattr(functions, name)(x).astype(dtypes.int64)
+    return lambda x: to_int(getattr(functions, name)(x))
 
 
 def _log(x: Any, base: Any = None) -> Any:
@@ -97,6 +102,7 @@ _SAME: Final = (
     *("expm1", "fmod", "gcd", "isclose", "isfinite", "isinf", "isnan", "lcm", "ldexp", "log10", "log1p", "log2"),
     *("nextafter", "sin", "sinh", "sqrt", "tan", "tanh"),
 )
+_OF_INTS: Final = frozenset({"ceil", "floor", "gcd", "lcm", "ldexp", "trunc"})
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     **{name: _plain(name) for name in _SAME},
     "ceil": _to_int("ceil"),

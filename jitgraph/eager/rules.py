@@ -70,7 +70,7 @@ def is_long(op: Op, shapes: Sequence[tuple[int, ...]]) -> bool:
         return prod(shapes[1]) >= _LONG_SEARCH
     if op.lowering == "slide":
         return prod(shapes[0]) >= _LONG_SEARCH
-    return op.lowering in ("sort", "first_places", "ranked_places") and prod(shapes[0]) >= _LONG_SORT
+    return op.lowering in ("sort", "first_positions", "ranked_positions") and prod(shapes[0]) >= _LONG_SORT
 
 
 def may_multiply(op: Op) -> bool:

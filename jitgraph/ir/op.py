@@ -80,8 +80,8 @@ Nest: TypeAlias = Literal[
     "dft_to_real",
     "search",
     "slide",
-    "first_places",
-    "ranked_places",
+    "first_positions",
+    "ranked_positions",
 ]
 MatrixNest: TypeAlias = Literal[
     "cholesky", "elimination", "solve", "inverse", "determinant", "substitution", "order", "qr", "eigh", "svd"

@@ -109,7 +109,7 @@ class Target:
 _WHOLE_IN_ANY_ORDER: Final = frozenset({"attention", "attention_gradient"})
 
 _WHOLE_ON_PROCESSORS: Final = frozenset(
-    {"dft", "dft_of_real", "dft_to_real", "search", "slide", "first_places", "ranked_places"}
+    {"dft", "dft_of_real", "dft_to_real", "search", "slide", "first_positions", "ranked_positions"}
 )
 
 

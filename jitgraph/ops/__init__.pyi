@@ -193,8 +193,8 @@ from jitgraph.ops.reduction import reduce_min as reduce_min
 from jitgraph.ops.reduction import reduce_prod as reduce_prod
 from jitgraph.ops.registry import OPS as OPS
 from jitgraph.ops.searching import search as search
-from jitgraph.ops.selecting import first_places as first_places
-from jitgraph.ops.selecting import ranked_places as ranked_places
+from jitgraph.ops.selecting import first_positions as first_positions
+from jitgraph.ops.selecting import ranked_positions as ranked_positions
 from jitgraph.ops.sliding import slide as slide
 from jitgraph.ops.sorting import sort as sort
 from jitgraph.ops.spectral import eig as eig

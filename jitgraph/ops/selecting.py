@@ -24,9 +24,9 @@ MOST_PLACES: Final = 64
 """Elements of each row, up to which a kernel has those that come first in a list."""
 
 
-def _first_places(x: Any, *, count: int, largest: bool) -> Any:
+def _first_positions(x: Any, *, count: int, largest: bool) -> Any:
     if not x.shape or (isinstance(x.shape[-1], int) and x.shape[-1] < count) or count < 1:
-        raise ShapeError(f"first_places of {count} elements of {x.type}")
+        raise ShapeError(f"first_positions of {count} elements of {x.type}")
     _, places = sort(x, axis=len(x.shape) - 1, descending=largest, stable=True)
     rank = len(x.shape)
     return slice(places, starts=(0,) * rank, stops=(*x.shape[:-1], count), strides=(1,) * rank)
@@ -39,7 +39,7 @@ def _is_whole(x: TensorType, *, count: int, **attrs: Any) -> bool:
 def _samples(dtype: DType) -> Sequence[Sample]:
     if dtype not in NUMBERS:
         return ()
-    rng = generator("first_places", dtype)
+    rng = generator("first_positions", dtype)
     cases: list[Sample] = []
     for shape, count in (((5,), 2), ((3, 70), 5), ((2, 200), 1), ((1, 8), 8), ((0, 4), 3)):
         x = values(rng, dtype, shape)
@@ -52,12 +52,12 @@ def _open(x: tuple[int, ...], **attrs: Any) -> tuple[OpenShape, ...]:
     return ((*(open_extent(n, f"n{axis}") for axis, n in enumerate(x[:-1])), x[-1]),)
 
 
-first_places: Op = composite(
-    "first_places",
-    _first_places,
+first_positions: Op = composite(
+    "first_positions",
+    _first_positions,
     batch="leading",
     samples=_samples,
-    lowering="first_places",
+    lowering="first_positions",
     is_whole=_is_whole,
     open_shapes=_open,
     traits=["nondifferentiable"],
@@ -69,9 +69,9 @@ first_places: Op = composite(
 # The elements of given ranks: medians and quantiles.
 
 
-def _ranked_places(x: Any, ranks: Any) -> Any:
+def _ranked_positions(x: Any, ranks: Any) -> Any:
     if not x.shape or len(ranks.shape) != 1 or ranks.dtype != int64:
-        raise ShapeError(f"ranked_places takes rows and a vector of int64 ranks, not {x.type} and {ranks.type}")
+        raise ShapeError(f"ranked_positions takes rows and a vector of int64 ranks, not {x.type} and {ranks.type}")
     axis = len(x.shape) - 1
     _, places = sort(x, axis=axis, descending=False, stable=True)
     first, last = (full(shape=ranks.shape, value=end, dtype=int64) for end in (0, x.shape[-1] - 1))
@@ -81,18 +81,18 @@ def _ranked_places(x: Any, ranks: Any) -> Any:
 def _ranked_samples(dtype: DType) -> Sequence[Sample]:
     if dtype not in NUMBERS:
         return ()
-    rng = generator("ranked_places", dtype)
+    rng = generator("ranked_positions", dtype)
     sizes = (((5,), (2,)), ((3, 70), (0, 35, 69)), ((2, 1), (0, 5, -1)), ((0, 4), (3,)), ((2, 2, 33), (16, 17)))
     cases = [Sample((values(rng, dtype, shape), np.array(ranks))) for shape, ranks in sizes]
     mixed = rng.permutation(edges(dtype).repeat(3))
     return [*cases, Sample((mixed, np.arange(mixed.size)))]
 
 
-ranked_places: Op = composite(
-    "ranked_places",
-    _ranked_places,
+ranked_positions: Op = composite(
+    "ranked_positions",
+    _ranked_positions,
     samples=_ranked_samples,
-    lowering="ranked_places",
+    lowering="ranked_positions",
     is_whole=lambda x, ranks: x.dtype in NUMBERS,
     open_shapes=lambda x, ranks: (tuple(open_extent(n, f"n{axis}") for axis, n in enumerate(x)), ranks),
     traits=["nondifferentiable"],

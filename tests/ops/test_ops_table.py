@@ -89,7 +89,7 @@ def test_traits_and_lowerings_are_those_that_ops_have():
     assert named | of_users == {*get_args(AtIndex), *get_args(Nest), *get_args(ScheduleStep)}
     of_gpus = {"attention", "attention_gradient"}
     assert set(CPU.anchors) == {*get_args(Nest)} - of_gpus
-    assert set(GPU.anchors) == {*get_args(Nest)} - {*FOURIER, "search", "slide", "first_places", "ranked_places"}
+    assert set(GPU.anchors) == {*get_args(Nest)} - {*FOURIER, "search", "slide", "first_positions", "ranked_positions"}
     assert set(select.INLINE) == {*get_args(AtIndex), "elementwise", "movement", "reduce"}
 
 
@@ -135,7 +135,7 @@ def with_names(op, sample):
         fixed = {2, types[0].shape[FOURIER[op.name]]}
     if op.name == "of_pairs":
         fixed = {2}
-    if op.name in ("search", "first_places"):
+    if op.name in ("search", "first_positions"):
         fixed = set(types[0].shape)
     extents = {d for type in types if type.dtype != dtypes.uint64 for d in type.shape if d >= 2} - fixed
     named = [type if type.dtype == dtypes.uint64 else symbolic(type, extents) for type in types]

@@ -37,10 +37,10 @@ def test_places_of_ranks_are_those_of_a_sort(dtype: str) -> None:
             x = rows(dtype, shape, kind)
             ranks = np.array([0, shape[-1] // 2, shape[-1] - 1])
             _, order = ops.sort.evaluate(x, axis=x.ndim - 1, descending=False)
-            traced = jg.trace(lambda x, r: jg.tensor.wrap(ops.ranked_places(x.value, r.value)))
+            traced = jg.trace(lambda x, r: jg.tensor.wrap(ops.ranked_positions(x.value, r.value)))
             for got in (
                 traced(jg.asarray(x), jg.asarray(ranks)).numpy(),
-                ops.ranked_places(EagerValue(x), EagerValue(ranks)).array,
+                ops.ranked_positions(EagerValue(x), EagerValue(ranks)).array,
             ):
                 np.testing.assert_array_equal(got, order[..., ranks], err_msg=f"{shape} {kind}")
 

@@ -27,7 +27,7 @@ _SHORT_ROW: Final = 1 << 14
 _BITS: Final = 8, 11  # of a digit, in short rows and in others: counts are cleared and walked for each
 
 
-def lower_ranked_places(builder: ScheduleBuilder, group: Group, node: Node) -> None:
+def lower_ranked_positions(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     """One kernel, a row in each iteration; candidates lie in temporaries as large as the operand."""
     if is_empty(node.output.tensor):
         return
@@ -44,7 +44,7 @@ def lower_ranked_places(builder: ScheduleBuilder, group: Group, node: Node) -> N
         row = (*before, number) if outer else ()
         search = _RowSearch(recorder, values, node, row, work)
         with recorder.loop("serial", count, always=True) as which:
-            place = search.place(values.at(ranks, (which,)))  # one out of range is that of an end
+            place = search.position(values.at(ranks, (which,)))  # one out of range is that of an end
             for _, storage in group.outputs:
                 recorder.store(storage, offset((*row, which), node.output.shape), place)
     builder.launch(recorder, node.op.name)
@@ -68,7 +68,7 @@ class _RowSearch:
         self.digits = [(max(top - bits, 0), min(bits, top)) for top in tops]  # by shift and width
         self.counts = recorder.local(int64, 1 << bits)
 
-    def place(self, rank: Var) -> Var:
+    def position(self, rank: Var) -> Var:
         """Where the element of a rank is."""
         recorder = self.recorder
         left: DimLike = self.size

@@ -29,7 +29,7 @@ _LEAST_BLOCK: Final = 32
 _MOST_BLOCK: Final = 1024
 
 
-def lower_first_places(builder: ScheduleBuilder, group: Group, node: Node) -> None:
+def lower_first_positions(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     """One kernel, a row in each iteration."""
     if is_empty(node.output.tensor):
         return
@@ -41,7 +41,7 @@ def lower_first_places(builder: ScheduleBuilder, group: Group, node: Node) -> No
         recorder.loop("parallel", last, always=True) as number,  # to which the memory of a row belongs
     ):
         row = (*before, number) if outer else ()
-        places = _Row(recorder, builder.evaluator(recorder, group), node, row).first_places()
+        places = _Row(recorder, builder.evaluator(recorder, group), node, row).first_positions()
         for _, storage in group.outputs:
             for i in range(places.size):
                 at = offset((*row, i), node.output.shape)
@@ -66,7 +66,7 @@ class _Row:
         block = isqrt(self.size // self.count) // _LANES * _LANES
         self.block = min(max(block, _LEAST_BLOCK), _MOST_BLOCK)
 
-    def first_places(self) -> Local:
+    def first_positions(self) -> Local:
         """The places of the first elements in order."""
         recorder, blocks = self.recorder, self.size // self.block
         keys, places = self._list(), recorder.local(int64, self.count)

@@ -139,7 +139,7 @@ def _of_rank(tensor: Tensor, rank: Any, axis: int) -> Tensor:
     rows = moveaxis(tensor, axis, -1)
     with placement.beside(tensor.value):
         ranks = ops.full(shape=(1,), value=rank, dtype=dtypes.int64)
-    return moveaxis(wrap(ops.ranked_places(ops.stop_gradient(rows.value), ranks)), -1, axis)
+    return moveaxis(wrap(ops.ranked_positions(ops.stop_gradient(rows.value), ranks)), -1, axis)
 
 
 def _is_empty(tensor: Tensor) -> bool:
@@ -226,7 +226,7 @@ _MOST_RANKS: Final = 4  # beyond so many quantiles a sort of the rows takes less
 def _of_ranks(rows: Tensor, *ranks: Tensor) -> list[Tensor]:
     """For each vector of ranks, which all rows have, the elements of the rows that stand there in sorted order."""
     every = astype(concat(list(ranks)), dtypes.int64)
-    places = wrap(ops.ranked_places(ops.stop_gradient(rows.value), every.value))
+    places = wrap(ops.ranked_positions(ops.stop_gradient(rows.value), every.value))
     count = places.value.type.shape[-1] // len(ranks)
     parts = [places[..., i * count : (i + 1) * count] for i in range(len(ranks))]
     return [_along(rows, part, rows.ndim - 1) for part in parts]
@@ -514,7 +514,7 @@ def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: bo
     rows = moveaxis(tensor, number, -1)
     length = _block_length(rows, k)
     if 1 <= k <= MOST_PLACES and isinstance(size, int) and size >= _FEW * k and rows.dtype in rules.NUMBERS:
-        indices = wrap(ops.first_places(ops.stop_gradient(rows.value), count=k, largest=bool(largest)))
+        indices = wrap(ops.first_positions(ops.stop_gradient(rows.value), count=k, largest=bool(largest)))
         values = take_along_axis(rows, indices, -1)
     elif length:
         indices = _by_blocks(wrap(ops.stop_gradient(rows.value)), k, length, largest)

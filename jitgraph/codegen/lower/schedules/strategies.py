@@ -58,8 +58,8 @@ ON_PROCESSORS: Final[Mapping[Nest, LowerRoot]] = {
     "dft_to_real": _by("fourier", "lower_dft_to_real"),
     "search": _by("searching", "lower_search"),
     "slide": _by("sliding", "lower_slide"),
-    "first_places": _by("selecting", "lower_first_places"),
-    "ranked_places": _by("ranking", "lower_ranked_places"),
+    "first_positions": _by("selecting", "lower_first_positions"),
+    "ranked_positions": _by("ranking", "lower_ranked_positions"),
 }
 ROWS: Final[LowerGroup] = _by("rows", "lower_rows")
 

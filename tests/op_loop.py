@@ -136,6 +136,22 @@ def require_same(
         assert np.all(same), f"output {number}: {got[~same]} is not {want[~same]}"
 
 
+# What a GPU computes by products and the CPU by butterflies; errors of sums of all elements are measured by their norm.
+TRANSFORMS = frozenset({"dft", "dft_of_real", "dft_to_real", "fft", "rfft", "irfft"})
+TRANSFORM_ULPS = 12.0  # 1.5 log2 of the size of the longest sample: the errors of two transforms
+
+
+def require_same_transforms(expected: Sequence[Any], actual: Sequence[Any], *, ulps: float = TRANSFORM_ULPS) -> None:
+    """Equal dtypes and shapes, and a difference whose 2-norm is at most ``ulps`` of that of the values."""
+    assert len(expected) == len(actual)
+    for number, (want, got) in enumerate(zip(expected, actual, strict=True)):
+        want, got = as_stored(np.asarray(want)), as_stored(np.asarray(got))
+        assert (want.dtype, want.shape) == (got.dtype, got.shape), f"output {number}"
+        wide, other = want.astype(np.float64), got.astype(np.float64)
+        error = np.linalg.norm(wide - other)
+        assert error <= ulps * dtypes_eps(want.dtype) * np.linalg.norm(wide), f"output {number}: {error}"
+
+
 def dtypes_eps(dtype: dtypes.DType) -> float:
     """The distance from 1 to the next value of a float dtype."""
     return 2.0**-7 if dtype == dtypes.bfloat16 else float(np.finfo(dtype).eps)

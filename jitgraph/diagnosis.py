@@ -28,7 +28,7 @@ _OPTIONAL: Final = {
     "torch": "jg.from_torch of modules, torch.compile(backend='jitgraph')",
     "PIL": "images as inputs of the command line",
     "networkx": "Graph.to_networkx()",
-    "numba": "planned: scalar functions of the user's own",
+    "numba": "jg.elementwise by numba, jg.native_function in njit code",
     "pycuda": "contexts and streams that are pycuda's",
     "typer": "the command line",
     "rich": "the command line",

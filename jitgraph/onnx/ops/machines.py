@@ -13,6 +13,14 @@ from jitgraph.tensor import functions as fn
 from jitgraph.tracing.record.control_flow import scan
 
 
+def _matrix(numbers: Any, rows: int) -> Any:
+    """Coefficients or vectors row by row; UnsupportedOp where they are no such rows."""
+    own = np.array(numbers or [], np.float32)
+    if not rows or not own.size or own.size % rows:
+        raise UnsupportedOp(f"a support vector machine with {own.size} numbers for {rows} rows")
+    return own.reshape(rows, -1)
+
+
 def _kernel(x: Any, vectors: Any, kernel_type: str, parameters: Any) -> Any:
     """What a kernel says of each row and each vector."""
     gamma, coef0, degree = [*(parameters or []), 0.0, 0.0, 0.0][:3]
@@ -43,7 +51,7 @@ def svm_regressor(
 ) -> Any:
     wide, weights = fn.astype(x, np.float32), np.array(coefficients, np.float32)
     if n_supports:
-        vectors = np.array(support_vectors, np.float32).reshape(n_supports, -1)
+        vectors = _matrix(support_vectors, n_supports)
         wide = _kernel(wide, vectors, kernel_type, kernel_params)
     scores = fn.matmul(wide, weights.reshape(-1, 1)) + float(rho[0])
     if one_class:
@@ -68,12 +76,12 @@ def svm_classifier(
     """Each pair of classes decides between the two: the class with most decisions, and probabilities if it has them."""
     labels, wide = labels_of(how), fn.astype(x, np.float32)
     if not vectors_per_class:
-        weights = np.array(coefficients, np.float32).reshape(len(labels), -1)
+        weights = _matrix(coefficients, len(labels))
         scores = _kernel(wide, weights, kernel_type, kernel_params) + float(rho[0])
         return chosen_labels(labels, fn.argmax(scores, axis=1)), transformed(scores, post_transform)
     count, total = len(vectors_per_class), sum(vectors_per_class)
-    vectors = np.array(support_vectors, np.float32).reshape(total, -1)
-    weights = np.array(coefficients, np.float32).reshape(count - 1, total)
+    vectors = _matrix(support_vectors, total)
+    weights = _matrix(coefficients, count - 1)
     ends = np.cumsum([0, *vectors_per_class])
     pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
     of_pairs = np.zeros((total, len(pairs)), np.float32)
@@ -90,7 +98,7 @@ def svm_classifier(
         own = fn.sigmoid(-(decisions * np.array(prob_a, np.float32) + np.array(prob_b, np.float32)))
         return label, transformed(_coupled(fn.clip(own, 1e-7, 1 - 1e-7), pairs, count), post_transform)
     if count == 2:
-        return label, transformed(fn.concat([decisions, -decisions], axis=1), post_transform)
+        return label, transformed(fn.concat([-decisions, decisions], axis=1), post_transform)
     return label, transformed(decisions, post_transform)
 
 

@@ -50,6 +50,8 @@ def _depth(forest: Forest) -> int:
 def _summed(x: Any, forest: Forest, aggregate: str) -> Any:
     """What the leaves of a row's paths add to each target: [rows, targets]."""
     rows, trees = x.shape[0], len(forest.roots)
+    if x.ndim != 2 or not trees or forest.features.min() < 0 or forest.features.max() >= x.shape[1]:
+        raise UnsupportedOp(f"trees that ask about features up to {forest.features.max(initial=0)} of {x.value.type}")
     kinds = np.unique(forest.modes[forest.if_true != np.arange(len(forest.if_true))])
     at = fn.broadcast_to(fn.expand_dims(fn.asarray(forest.roots), axis=0), (rows, trees))
     for _ in range(_depth(forest)):
@@ -152,6 +154,14 @@ def _forest(how: dict[str, Any], kind: str, count: int) -> Forest:
         own = how.get(f"{name}_as_tensor")
         return np.asarray(how.get(name) or [] if own is None else own).reshape(-1)
 
+    _lists(
+        how, *(f"nodes_{name}" for name in ("treeids", "nodeids", "featureids", "modes", "truenodeids", "falsenodeids"))
+    )
+    _lists(how, *(f"{kind}_{name}" for name in ("treeids", "nodeids", "ids")))
+    if len(numbers("nodes_values")) != len(how["nodes_modes"]) or len(numbers(f"{kind}_weights")) != len(
+        how[f"{kind}_ids"]
+    ):
+        raise UnsupportedOp("trees without a value for each node, or a weight for each leaf")
     keys = list(zip(how["nodes_treeids"], how["nodes_nodeids"], strict=True))
     place = {key: i for i, key in enumerate(keys)}
     names = how["nodes_modes"]
@@ -200,6 +210,12 @@ def _forest(how: dict[str, Any], kind: str, count: int) -> Forest:
         weights,
         reached,
     )
+
+
+def _lists(how: dict[str, Any], *names: str) -> None:
+    """UnsupportedOp where attributes are not there, or are not of one length."""
+    if len({len(how[name]) if how.get(name) is not None else -1 for name in names}) != 1 or how.get(names[0]) is None:
+        raise UnsupportedOp(f"trees whose {', '.join(names)} are not there, or not of one length")
 
 
 def _base(how: dict[str, Any]) -> Array:

@@ -211,7 +211,7 @@ typedef struct Caller { jg_native_call *call; void *data; int failures; } Caller
 
 static void *work(void *argument) {
     Caller *caller = argument;
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0; round < 5000; round++) {
         struct { unsigned char before[64]; float x[3][4]; unsigned char after[64]; } in;
         struct { unsigned char before[60]; float y[3]; unsigned char after[60]; } out; /* not aligned to 64 */
         int64_t row = round % 4;

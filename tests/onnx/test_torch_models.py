@@ -36,14 +36,16 @@ def test_a_model_of_pytorch(name: str, tmp_path: Path) -> None:
     arrays = [arg.detach().numpy() for arg in exported.args]
     arguments = dict(zip((each.name for each in session.get_inputs()), arrays, strict=True))
     expected = session.run(None, arguments)
+    plain = session_of(exported.file, is_optimised=False).run(None, arguments)
+    close = max(CLOSE, 3 * distance_of(plain, expected))  # ONNX Runtime itself is as far, where rounding grows
     module = jg.onnx.load(exported.file)
     with jg.no_grad():
-        assert distance_of(module.forward(*arrays), expected) < CLOSE
-        assert distance_of(module(*arrays), expected) < CLOSE
+        assert distance_of(module.forward(*arrays), expected) < close
+        assert distance_of(module(*arrays), expected) < close
     _check_gradients(exported, module, arrays, CLOSE * (20 if name.startswith(DEEP) else 1))
     jg.save(module, tmp_path / "model.jg", example_inputs=tuple(arrays))
     results = jg.load(tmp_path / "model.jg")(*arrays)
-    assert distance_of(results if isinstance(results, tuple) else (results,), expected) < CLOSE
+    assert distance_of(results if isinstance(results, tuple) else (results,), expected) < close
 
 
 def _check_gradients(exported: Exported, module: Any, arrays: list[Any], close: float) -> None:

@@ -198,12 +198,15 @@ def _emitted(node: Node, inputs: Sequence[Any]) -> Sequence[Any]:
 
 
 def _sample_gradient(graph: Graph, operands: Sequence[Any], shape: Shape) -> tuple[Any, ...]:
-    """Of operands, then cotangents of the float outputs: those of the float operands, by ``vmap.py``."""
+    """Of operands, then cotangents of the float outputs: those of the float operands, by ``vmap.py``.
+
+    It stays a ``grad`` node, since ``jg.vmap`` puts no samples together in the gradient of a loop that is written out.
+    """
     inputs, cotangents = operands[: len(graph.inputs)], operands[len(graph.inputs) :]
-    builder = context.emitter()
-    assert isinstance(builder, GraphBuilder)
     outputs = [value for value in _by_samples(graph, inputs, shape) if is_inexact_tensor(value.type)]
-    return backward(builder, outputs, cotangents, [value for value in inputs if is_inexact_tensor(value.type)])
+    wrt = [value for value in inputs if is_inexact_tensor(value.type)]
+    attrs = {"num_outputs": len(outputs)}
+    return tuple(context.emitter().emit(ops.grad, [*outputs, *cotangents, *wrt], attrs, ()))
 
 
 def _by_samples(graph: Graph, operands: Sequence[Any], shape: Shape) -> list[Any]:

@@ -220,6 +220,28 @@ def test_gradients_sum_over_what_broadcasts_and_pass_loops() -> None:
         assert jg.autograd.gradcheck(op, (y,))
 
 
+def newtons_root(a: float) -> float:
+    y = a if a > 1 else 1.0
+    while abs(y * y - a) > 1e-12 * a:
+        y = 0.5 * (y + a / y)
+    return y
+
+
+@pytest.mark.parametrize("wrapped", [lambda f: f, jg.trace], ids=["eager", "traced"])
+def test_loops_pass_vmap_and_gradients_in_either_order(wrapped: Any) -> None:
+    op = jg.elementwise(newtons_root)
+    x = np.array([[0.5, 2.0, 100.0], [1e4, 3.0, 7.0]])
+    slope = lambda f: jg.grad(lambda v: f(v).sum())
+    for function, expected in (
+        (jg.vmap(op), np.sqrt(x)),
+        (jg.vmap(slope(op)), 0.5 / np.sqrt(x)),
+        (slope(jg.vmap(op)), 0.5 / np.sqrt(x)),
+        (slope(jg.vmap(jg.vmap(op))), 0.5 / np.sqrt(x)),
+        (jg.vmap(slope(slope(op))), -0.25 * x**-1.5),
+    ):
+        np.testing.assert_allclose(np.asarray(wrapped(function)(x)), expected, rtol=1e-6)
+
+
 def test_a_rule_of_the_users_is_followed() -> None:
     @jg.elementwise(vjp=lambda ct, out, x, y: (ct * 10 * out, None))
     def product(x: float, y: float) -> Any:
@@ -391,7 +413,7 @@ def has_a_value_for_each(x: float) -> float:
         (sums, "is no function of single numbers"),
         (nothing, "gives None"),
         (half_of_it, "None in the else branch"),
-        (frexp, r"math.frexp of an element[\s\S]*jg.custom_op"),
+        (frexp, "math.frexp of an element"),
         (lambda x: "text", "gives a str"),
         (lambda x: x + jg.ones(3), "of shape|single numbers"),
     ],

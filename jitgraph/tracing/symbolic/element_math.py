@@ -29,7 +29,7 @@ def call(function: Any, *args: Any, **kwargs: Any) -> Any:
         raise UnsupportedOp(
             f"{function.__module__}.{name} of an element",
             location=Location.of_user(),
-            hint="write it with jg's functions, or make the function a jg.custom_op of NumPy code",
+            hint='write it with jg\'s functions, or have numba compile the function: @jg.elementwise(compiler="numba")',
         )
     tensors = _as_tensors(args)
     return own(*(tensors if name in _OF_INTS else map(_as_float, tensors)), **kwargs)

@@ -174,7 +174,9 @@ class ElementwiseFunction:
         try:
             with trying():
                 return self._recorded_by(args, "jitgraph")
-        except (ScriptError, TraceError, UnsupportedOp) as error:
+        except (ScriptError, TraceError) as error:
+            # Not UnsupportedOp: what has no number for some elements, as a variable without a value, has one in numba's
+            # code, whatever lies there.
             if not isinstance(self.__wrapped__, FunctionType) or not numba_functions.is_there():
                 raise
             try:

@@ -72,7 +72,7 @@ def outside_values(function: FunctionType, known: frozenset[FunctionType] = froz
     Code of the user's own file reads it. A trace sees that code run, and guards what it reads as it guards what any
     function of the user's reads.
     """
-    names = [name for name in function.__code__.co_names if name in function.__globals__]
+    names = [name for name in function.__code__.co_names if name in function.__globals__ and name.isidentifier()]
     cells = function.__code__.co_freevars
     listed = "".join(f"{name}, " for name in (*names, *cells))
     inner = f"def values_from_outside():\n        return ({listed})"

@@ -498,3 +498,14 @@ def test_fractions_in_the_divisor_of_a_variance(wrap: Any) -> None:
         result = wrap(lambda x, c=correction: [jg.var(x, axis=0, correction=c), jg.var(x, correction=c)])(jg.asarray(x))
         for have, want in zip(result, wanted, strict=True):
             np.testing.assert_allclose(have.numpy(), want, rtol=1e-14)
+
+
+@pytest.mark.parametrize("of_boundaries", ["bool", "int8", "uint8", "int64", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float16", "float32", "float64"])
+def test_boundaries_of_another_dtype(dtype: str, of_boundaries: str) -> None:
+    boundaries = np.asarray([-1.5, 0, 0.5, 2] if of_boundaries[0] == "f" else [0, 1]).astype(of_boundaries)
+    x = np.asarray([0, 1, 1, 2, 3]).astype(dtype)
+    common = np.result_type(x, boundaries)
+    for right, side in ((False, "left"), (True, "right")):
+        expected = np.searchsorted(boundaries.astype(common), x.astype(common), side)
+        same(jg.bucketize(jg.asarray(x), jg.asarray(boundaries), right=right), expected, jg.int64)

@@ -297,10 +297,11 @@ def bucketize(x: TensorLike, boundaries: TensorLike, *, right: bool = False) -> 
     size = _size(ends, 0)
     if not isinstance(size, int):
         raise UndecidedError(f"bucketize by boundaries of the named size {size}")
-    operands = [tensor.value, ends.value]
-    if dtypes.is_bool(tensor.dtype):
-        operands = [lifting.cast(value, dtypes.uint8) for value in operands]
-    return wrap(ops.search(operands[1], operands[0], right=right))
+    dtype = lifting.common_dtype(tensor, ends)
+    if dtypes.is_bool(dtype):
+        dtype = dtypes.uint8
+    queries, row = (lifting.cast(operand.value, dtype) for operand in (tensor, ends))
+    return wrap(ops.search(row, queries, right=right))
 
 
 def _along_vector(vector: Tensor, indices: Tensor) -> Tensor:

@@ -19,16 +19,19 @@ from jitgraph.codegen.kernels.schedule_verifier import verify_plan, verify_sched
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir import context
+from jitgraph.ir.builder import build
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.parser import parse
 from jitgraph.ir.printer import print_graph
 from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
 from jitgraph.ir.verifier import verify
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import has_gradients
 from jitgraph.passes.batching import Lane
+from jitgraph.passes.elements import on_elements, scalar_graph
 from jitgraph.passes.fuse import fuse_with_reasons
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
 from jitgraph.passes.split import strip_prints
@@ -133,6 +136,23 @@ def _vmap(graph: Graph, target: Target, options: Options) -> Result:
     return Result((after,), check)
 
 
+def _elements(graph: Graph, target: Target, options: Options) -> Result:
+    """The graph of numbers on tensors of ``size`` elements each, without derivatives."""
+    size = int(options["size"])
+    scalar = scalar_graph(graph, graph.name)
+    types = [TensorType(value.dtype, (size,)) for value in graph.inputs]
+    after = build(lambda *xs: on_elements(scalar, xs, (size,), 0), types, graph.name)
+
+    def check() -> None:
+        rows = [samples(graph, seed) for seed in range(size)]
+        alone = [interpret(graph, row) for row in rows]
+        inputs = [np.stack(column) for column in zip(*rows, strict=True)]
+        for got, want in zip(interpret(after, inputs), zip(*alone, strict=True), strict=True):
+            np.testing.assert_array_equal(got, np.stack(want))
+
+    return Result((after,), check)
+
+
 _STEPS: Final[dict[str, Callable[[Graph, Target, Options], Result]]] = {
     **GRADIENT_STEPS,
     "strip_prints": _silence,
@@ -141,4 +161,5 @@ _STEPS: Final[dict[str, Callable[[Graph, Target, Options], Result]]] = {
     "schedule": _schedule,
     "memory": _memory,
     "vmap": _vmap,
+    "elements": _elements,
 }

@@ -158,7 +158,7 @@ def test_bench(command: Command, folder: Path) -> None:
 def test_export_for_other_targets(command: Command, folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "out.jg"
     result = command("export", folder / "scaled.jg", "--target", "x86-64-v3,sm_90", "-o", path)
-    assert result.code == 0 and str(path)[-8:] in result.out.replace("\n", "")
+    assert result.code == 0 and path.name in result.out
     data = json.loads(command("info", path, "--json").out)
     assert (data["entries"]["forward"]["targets"], data["entries"]["forward"]["gpus"]) == (["x86-64-v3"], ["sm_90"])
     assert command("diff", folder / "scaled.jg", path).out.endswith("no difference\n")

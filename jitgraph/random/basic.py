@@ -11,6 +11,7 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
+from jitgraph.eager import placement
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
@@ -220,10 +221,11 @@ def randint(
 
 def _integers(key: Any, *, shape: Sequence[DimLike], low: int, span: int, dtype: DType) -> Any:
     """Lemire 2019, without the rejection: biased by less than span / 2**32."""
-    wide = lifting.cast(ops.random_bits(key, shape=shape), dtypes.uint64)
-    factor, shift = (ops.full(shape=shape, value=value, dtype=dtypes.uint64) for value in (span, 32))
-    scaled = lifting.cast(ops.shift_right(ops.mul(wide, factor), shift), dtypes.int64)
-    return lifting.cast(ops.add(scaled, ops.full(shape=shape, value=low, dtype=dtypes.int64)), dtype)
+    with placement.beside(key):  # the full tensors have no operand that says where
+        wide = lifting.cast(ops.random_bits(key, shape=shape), dtypes.uint64)
+        factor, shift = (ops.full(shape=shape, value=value, dtype=dtypes.uint64) for value in (span, 32))
+        scaled = lifting.cast(ops.shift_right(ops.mul(wide, factor), shift), dtypes.int64)
+        return lifting.cast(ops.add(scaled, ops.full(shape=shape, value=low, dtype=dtypes.int64)), dtype)
 
 
 def bernoulli(p: TensorLike, shape: Any = None, *, generator: Generator | None = None) -> Tensor:

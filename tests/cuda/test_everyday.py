@@ -123,6 +123,8 @@ def test_random_numbers_are_the_same_wherever_they_are_drawn(here: Machine) -> N
             jg.random.permutation(jg.asarray(X, device=device_name)),
             jg.random.bernoulli(jg.full((6,), 0.5, device=device_name)),
             jg.trace(lambda: jg.random.normal((2,), device=device_name))(),  # noqa: B023 - called here
+            jg.trace(lambda: jg.random.randint(-3, 9, (7,), device=device_name))(),  # noqa: B023 - called here
+            jg.random.randint(-3, 9, (), dtype=jg.int16, device=device_name),
         ]
         assert {x.device.partition(":")[0] for x in drawn} == {device_name}
         results.append([x.cpu().numpy() for x in drawn])

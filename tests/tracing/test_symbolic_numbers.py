@@ -512,7 +512,13 @@ def test_a_float_that_python_needs_is_part_of_what_is_lowered(tmp_path: Any, mon
     with pytest.raises(jg.JitgraphError, match=r"p is 0\.5, not 2\.0"):
         compiled(x, 0.5, 5.0)
     jg.save(jg.trace(f), tmp_path / "f.jg", example_inputs=(x, 2.0, 3.0))
-    np.testing.assert_array_equal(np.asarray(jg.load(tmp_path / "f.jg")(x, 5.0)), f(x, 2.0, 5.0))
+    loaded = jg.load(tmp_path / "f.jg")
+    for result in (loaded(x, 2.0, 5.0), loaded(x, q=5.0, p=2.0)):
+        np.testing.assert_array_equal(np.asarray(result), f(x, 2.0, 5.0))
+    with pytest.raises(jg.ArgumentError, match=r"p is 2\.0 in the file, got 0\.5"):
+        loaded(x, 0.5, 5.0)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):  # q is behind p and has no default
+        loaded(x, 5.0)
 
 
 # --- names of parameters --------------------------------------------------------------------------------------------

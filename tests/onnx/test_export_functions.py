@@ -171,6 +171,19 @@ def test_products_with_vectors(tmp_path: Path, rng: np.random.Generator) -> None
     assert {(1, 1), (2, 2)} >= set(map(tuple, operands))  # by which ONNX Runtime's fusion of transposes is right
 
 
+def test_sums_of_positions_along_two_axes_pass_strict_inference(tmp_path: Path, rng: np.random.Generator) -> None:
+    """Constant vectors with new axes, added: ONNX's propagation of sizes took them for vectors of two lengths."""
+
+    def positions(x: jg.Tensor) -> tuple[jg.Tensor, ...]:
+        rows, columns = jg.arange(5), jg.arange(3)
+        grid = jg.broadcast_to(rows[:, None], (5, 3)) + columns
+        return x[grid], jg.convolve(x, x[:4]), columns.astype(x.dtype) * x[:5, None]
+
+    check(tmp_path, positions, (rng.standard_normal(9),))
+    integers = np.arange(9, dtype=np.int64)
+    check(tmp_path, lambda x: jg.convolve(x, x[:4]), (integers,))
+
+
 # --- training ---
 
 

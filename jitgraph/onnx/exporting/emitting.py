@@ -341,6 +341,9 @@ class NodeEmitter:
         """What ``x`` stores with new axes of size 1, as a value of this shape."""
         if not axes:
             return OnnxValue(x.name, TensorType(x.dtype, shape), stored, x.fill)
+        if len(stored) == len(axes) + 1:  # ONNX's inference takes an unsqueezed vector of sizes for a vector still
+            vector = OnnxValue(x.name, TensorType(x.dtype, x.stored), x.stored)
+            return OnnxValue(self.reshape(vector, stored).name, TensorType(x.dtype, shape), stored)
         (name,) = self.raw("Unsqueeze", [x.name, self.ints(axes)])
         return OnnxValue(name, TensorType(x.dtype, shape), stored)
 

@@ -252,7 +252,15 @@ def test_mistakes() -> None:
         jg.amp.autocast("cpu", dtype=jg.float32)
 
 
-OF_ONE_PRECISION = {"attention_gradient", "complex_dot", "fft", "rfft", "irfft"}  # whatever autocast says
+OF_ONE_PRECISION = {  # whatever autocast says
+    "attention_gradient",
+    "complex_dot",
+    "dft",
+    "fft",
+    "irfft",
+    "rfft",
+    "slide",
+}
 
 
 def test_every_op_of_products_and_losses_is_in_a_list() -> None:

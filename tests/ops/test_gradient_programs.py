@@ -32,11 +32,21 @@ POINTS = 400  # tried until one is found that no kink is near
 
 def differences(function: Callable[[Any], Any], x: Any, direction: Any) -> Any | None:
     """The derivative along a direction, of fourth order in the step; None where a kink is near or it is too steep."""
-    with np.errstate(all="ignore"):
-        near, far = ((function(x + h * direction) - function(x - h * direction)) / (2 * h) for h in (STEP, 2 * STEP))
+
+    def slope(h: float) -> Any:
+        with np.errstate(all="ignore"):
+            return (function(x + h * direction) - function(x - h * direction)) / (2 * h)
+
+    near, far = slope(STEP), slope(2 * STEP)
     fine = (4 * near - far) / 3
     scale = 1.0 + np.max(np.abs(fine), initial=0.0)
-    return fine if np.all(np.abs(near - far) <= 1e-4 * scale) and np.isfinite(scale) else None
+
+    def agree(other: Any) -> bool:
+        return bool(np.all(np.abs(near - other) <= 1e-4 * scale))
+
+    if not np.isfinite(scale) or not agree(far):
+        return None
+    return fine if agree(slope(STEP / 16)) else None  # the even jumps of a steep floor have one slope for two steps
 
 
 def smooth_point(program: Program, seed: int) -> tuple[Any, Any, Any, Any] | None:

@@ -2,7 +2,8 @@
 
 A program is a list of steps. A step takes one of the smooth samples that an op brings along, keeps its integers,
 attributes and regions, and puts in the place of each float operand what came before: resized, moved by random numbers
-so that no two elements are equal, and held by a sine to the range in which the op's samples lie. The result is the
+so that no two elements are equal, and held by a sine to the range in which the op's samples lie. A complex operand gets
+both parts in this way, and of a complex result both parts are used further. The result is the
 weighted sum of all that the steps gave, so every op is on the way of every derivative. The same program runs on graphs
 and on tensors.
 """
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph import ops
-from jitgraph.dtypes import float64, is_float
+from jitgraph.dtypes import complex128, float64, is_complex, is_float
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Graph
@@ -33,6 +34,16 @@ MOST = 200  # elements of an operand: what is larger tells no more about a gradi
 FAR = 4.0  # of operands: what grows like exp(x) is too steep for differences beyond, once a sine has it
 
 
+def is_variable(operand: Any) -> bool:
+    """Whether a step puts in its place what came before: an array of numbers by which there are derivatives."""
+    return getattr(operand, "dtype", None) in (float64, complex128)
+
+
+def _parts(array: Any) -> Any:
+    """The array; of complex numbers their parts, along a last axis."""
+    return np.stack([array.real, array.imag], axis=-1) if np.iscomplexobj(array) else np.asarray(array)
+
+
 @cache
 def smooth_samples(name: str) -> tuple[Sample, ...]:
     """Samples of an op through which a gradient passes, of few elements and at least one."""
@@ -41,8 +52,8 @@ def smooth_samples(name: str) -> tuple[Sample, ...]:
         return ()  # LAPACK refuses matrices by their values, and random programs make any
 
     def fits(sample: Sample) -> bool:
-        floats = [x for x in sample.inputs if getattr(x, "dtype", None) == float64]
-        return sample.differentiable and bool(floats) and all(0 < x.size <= MOST for x in floats)
+        operands = [x for x in sample.inputs if is_variable(x)]
+        return sample.differentiable and bool(operands) and all(0 < x.size <= MOST for x in operands)
 
     return tuple(sample for sample in op.samples(float64) if fits(sample))
 
@@ -54,7 +65,7 @@ DIFFERENTIABLE = tuple(sorted(name for name in OPS if smooth_samples(name)))
 def _range(name: str, operand: int) -> tuple[float, float]:
     """The middle and half the width of where the samples of an op have this operand."""
     results = [s.inputs[operand] for s in smooth_samples(name) if len(s.inputs) > operand]
-    inputs = np.concatenate([np.ravel(x) for x in results if getattr(x, "dtype", None) == float64])
+    inputs = np.concatenate([np.ravel(_parts(x)) for x in results if is_variable(x)])
     low, high = max(float(inputs.min()), -FAR), min(float(inputs.max()), FAR)
     return (low + high) / 2, max((high - low) / 2, 0.05 * max(1.0, abs(low))) * 0.95
 
@@ -90,15 +101,22 @@ class Step:
     def run(self, values: Sequence[Any]) -> list[Any]:
         operands, moved = [], iter(zip(self.sources, self.offsets, strict=True))
         for position, inputs in enumerate(self.sample.inputs):
-            if getattr(inputs, "dtype", None) != float64:
+            if not is_variable(inputs):
                 operands.append(constant(inputs))
                 continue
             source, offset = next(moved)
             middle, width = _range(self.op.name, position)
-            x = ops.sin(ops.add(_resized(values[source], inputs.shape), constant(offset)))
-            operands.append(ops.add(ops.mul(x, _full(x, width)), _full(x, middle)))
+            x = ops.sin(ops.add(_resized(values[source], offset.shape), constant(offset)))
+            x = ops.add(ops.mul(x, _full(x, width)), _full(x, middle))
+            operands.append(ops.of_pairs(x) if np.iscomplexobj(inputs) else x)
         actual = self.op(*operands, regions=self.sample.regions, **self.sample.attrs)
-        return [x for x in (actual if isinstance(actual, tuple) else (actual,)) if is_tensor_of_floats(x)]
+        results = actual if isinstance(actual, tuple) else (actual,)
+        results = tuple(ops.as_pairs(x) if is_complex_tensor(x) else x for x in results)
+        return [x for x in results if is_tensor_of_floats(x)]
+
+
+def is_complex_tensor(value: Any) -> bool:
+    return isinstance(value.type, TensorType) and is_complex(value.type.dtype)
 
 
 def is_tensor_of_floats(value: Any) -> bool:
@@ -120,9 +138,9 @@ class Program:
         with context.using(emitter=builder, constraints=builder.constraints):
             for name in names:
                 sample = rng.choice(smooth_samples(name))
-                floats = [x for x in sample.inputs if getattr(x, "dtype", None) == float64]
-                sources = tuple(rng.randrange(max(0, len(values) - 3), len(values)) for _ in floats)
-                offsets = tuple(numbers.uniform(-3, 3, x.shape) for x in floats)
+                operands = [_parts(x) for x in sample.inputs if is_variable(x)]
+                sources = tuple(rng.randrange(max(0, len(values) - 3), len(values)) for _ in operands)
+                offsets = tuple(numbers.uniform(-3, 3, x.shape) for x in operands)
                 actual = Step(OPS[name], sample, sources, offsets, ()).run(values)
                 weights = tuple(numbers.uniform(0.2, 1.0, x.shape) for x in actual)
                 self.steps.append(Step(OPS[name], sample, sources, offsets, weights))

@@ -94,10 +94,10 @@ def broken_by(constraints: Sequence[SizeConstraint], sizes: Sizes) -> list[str]:
 
 
 def forbidden(constraints: Sequence[SizeConstraint], sizes: Sizes) -> Iterator[Sizes]:
-    """For each constraint the sizes that break it, where one of its names is 0, 1, or changes by one."""
+    """For each constraint the sizes that break it, where one of its names is 0, 1, or changes by one or two."""
     for constraint in constraints:
         for name in names_of(constraint):
-            for size in sorted({0, 1, max(0, sizes[name] - 1), sizes[name] + 1}):
+            for size in sorted({0, 1, max(0, sizes[name] - 1), sizes[name] + 1, sizes[name] + 2}):
                 other = {**sizes, name: size}
                 if not constraint.holds(other):
                     yield other

@@ -35,6 +35,7 @@ from jitgraph.passes.autodiff import expand_grads, grad_graph
 from jitgraph.passes.cse import cse
 from jitgraph.passes.dce import dce
 from jitgraph.passes.decompose import decompose
+from jitgraph.passes.decompose_complex import decompose_complex
 from jitgraph.passes.fuse import fuse
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
 from jitgraph_testing.kernels.schedule_executor import execute_schedule
@@ -145,7 +146,8 @@ def test_random_gradients_keep_their_bits() -> None:
     """Whatever is computed again, through every stage of the compiler; small graphs, so that there are many."""
     rewritten = 0
     for seed in range(24):
-        graph = cse(expand_grads(decompose(Program(seed).derivatives(), TARGET)), TARGET)
+        expanded = decompose(expand_grads(decompose(Program(seed).derivatives(), TARGET)), TARGET)
+        graph = cse(decompose_complex(expanded, TARGET), TARGET)
         again = rematerialise(graph, TARGET, least=1)
         if again is graph:
             continue

@@ -15,7 +15,7 @@ from jitgraph.codegen.kernels.kernel import Contract, Operand
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.builder import LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, end_of_block, index_value, least, multiply, subtract
+from jitgraph.codegen.llvm.index import add, element_address, end_of_block, index_value, least, multiply, subtract
 
 # ----------------------------------------------------------------------
 # Packed contractions: blocks of both factors are packed into panels, and a register tile runs over the panels.
@@ -276,7 +276,7 @@ def _emit_tiles(
     depth = subtract(env, depths[1], depths[0])
 
     def run_tile(column: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
-        address = panels.element_address(env, sums, subtract(env, column, columns[0]))
+        address = element_address(env, sums, subtract(env, column, columns[0]))
         function = _chosen(env, emission, subtract(env, rows[1], rows[0]), subtract(env, columns[1], column))
         factors = f"{depth}, {left.memory}, {right.panel_at(env, column)}"
         arguments = f"{factors}, ptr {address}, i64 {plan.columns}, {merged[0]}, {merged[1]}"

@@ -29,9 +29,11 @@ from jitgraph.codegen.llvm.index import (
     element_address,
     from_memory,
     index_value,
-    memory_type,
+    load_run,
     multiply,
+    reversed_lanes,
     split,
+    store_run,
     to_memory,
 )
 from jitgraph.dtypes import DType, bool_
@@ -155,7 +157,7 @@ def _load(group: Neighbours, buffer: LlvmScalar, parts: tuple[DimLike, DimLike],
     vectors = _turned(env, memory.load(), -(count.bit_length() - 1))
     for access, vector in zip(group.accesses, vectors, strict=True):
         assert isinstance(access, Load)
-        value = _reversed(env, vector) if memory.falls else vector
+        value = reversed_lanes(env, vector) if memory.falls else vector
         env.bind(access.var.name, from_memory(env, value, buffer.dtype))
 
 
@@ -167,7 +169,7 @@ def _store(group: Neighbours, buffer: LlvmScalar, parts: tuple[DimLike, DimLike]
     for access in group.accesses:
         assert isinstance(access, Store)
         value = env.ops.splat(to_memory(env, env[access.value.name], buffer.dtype), env.lanes.width)
-        vectors.append(_reversed(env, value) if memory.falls else value)
+        vectors.append(reversed_lanes(env, value) if memory.falls else value)
     memory.store(_turned(env, vectors, count.bit_length() - 1))
 
 
@@ -190,13 +192,14 @@ class _Memory:
 
     def load(self) -> list[LlvmScalar]:
         if self.is_dense:
-            return [self._run(address, self.width, mask) for address, mask in self._dense()]
+            return [load_run(self.env, address, self.dtype, self.width, mask) for address, mask in self._dense()]
         pieces = max(1, self.count // self.width)
         rows = []
         for lane in range(self.width):
             for piece in range(pieces):
                 address = self._address(lane, piece * self.width)
-                rows.append(self._run(address, self.count // pieces, self._lane_mask(lane, self.count // pieces)))
+                short = self.count // pieces
+                rows.append(load_run(self.env, address, self.dtype, short, self._lane_mask(lane, short)))
         while len(rows) > self.count:
             rows = [_joined(self.env, rows[i], rows[i + 1]) for i in range(0, len(rows), 2)]
         return rows
@@ -204,14 +207,15 @@ class _Memory:
     def store(self, vectors: Sequence[LlvmScalar]) -> None:
         if self.is_dense:
             for vector, (address, mask) in zip(vectors, self._dense(), strict=True):
-                self._put(vector, address, mask)
+                store_run(self.env, vector, address, self.dtype, mask)
             return
         short = min(self.count, self.width)
         rows = [_cut(self.env, vector, i, short) for vector in vectors for i in range(0, self.width, short)]
         pieces = max(1, self.count // self.width)
         for number, row in enumerate(rows):
             lane, piece = divmod(number, pieces)
-            self._put(row, self._address(lane, piece * self.width), self._lane_mask(lane, short))
+            address = self._address(lane, piece * self.width)
+            store_run(self.env, row, address, self.dtype, self._lane_mask(lane, short))
 
     def _dense(self) -> list[tuple[str, LlvmScalar | None]]:
         """The addresses of the vectors of a single run, and which of their elements there are."""
@@ -240,32 +244,6 @@ class _Memory:
         if self.mask is None:
             return None
         return _shuffled(self.env, self.mask, self.mask, [lane] * count)
-
-    def _run(self, address: str, count: int, mask: LlvmScalar | None) -> LlvmScalar:
-        dtype, memory = self.dtype, lanes_of(memory_type(self.dtype), count)
-        if mask is None:
-            text = f"load {memory}, ptr {address}, align {dtype.itemsize}"
-        else:
-            text = (
-                f"call {memory} @llvm.masked.load.{_overload(dtype, count)}.p0(ptr align {dtype.itemsize} {address},"
-                f" {mask}, {memory} zeroinitializer)"
-            )
-        return self.env.ops.make(text, dtype, count, memory)
-
-    def _put(self, value: LlvmScalar, address: str, mask: LlvmScalar | None) -> None:
-        size = self.dtype.itemsize
-        if mask is None:
-            self.env.function.do(f"store {value}, ptr {address}, align {size}")
-        else:
-            self.env.function.do(
-                f"call void @llvm.masked.store.{_overload(self.dtype, value.lanes)}.p0({value},"
-                f" ptr align {size} {address}, {mask})"
-            )
-
-
-def _overload(dtype: DType, count: int) -> str:
-    name = {"float": "f32", "double": "f64"}.get(memory_type(dtype), memory_type(dtype))
-    return f"v{count}{name}"
 
 
 # ----------------------------------------------------------------------
@@ -308,7 +286,3 @@ def _joined(env: Environment, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
 
 def _cut(env: Environment, x: LlvmScalar, start: int, count: int) -> LlvmScalar:
     return x if count == x.lanes else _shuffled(env, x, x, range(start, start + count))
-
-
-def _reversed(env: Environment, x: LlvmScalar) -> LlvmScalar:
-    return _shuffled(env, x, x, range(x.lanes - 1, -1, -1))

@@ -31,10 +31,14 @@ from jitgraph.codegen.llvm.index import (
     from_memory,
     index_value,
     load_element,
+    load_run,
     memory_type,
     multiply,
+    overload,
+    reversed_lanes,
     split,
     store_element,
+    store_run,
     to_memory,
     varies,
 )
@@ -100,9 +104,9 @@ def _load_lanes(env: Environment, buffer: LlvmScalar, load: Load, mask: LlvmScal
         reverse = parts[0] == -1
         address = _first_address(env, buffer, parts)
         if reverse and active is not None:
-            active = _reversed(env, active)
-        raw = _load_run(env, address, dtype, count, active)
-        return from_memory(env, _reversed(env, raw) if reverse else raw, dtype)
+            active = reversed_lanes(env, active)
+        raw = load_run(env, address, dtype, count, active)
+        return from_memory(env, reversed_lanes(env, raw) if reverse else raw, dtype)
     addresses = element_address(env, buffer, env.ops.splat(_lane_index(env, load.index, parts), count))
     return from_memory(env, _gather(env, addresses, dtype, count, active), dtype)
 
@@ -118,9 +122,9 @@ def _store_lanes(
     if parts is not None and parts[0] in (1, -1):
         address = _first_address(env, buffer, parts)
         if parts[0] == -1:
-            value = _reversed(env, value)
-            active = _reversed(env, active) if active is not None else None
-        _store_run(env, value, address, buffer.dtype, active)
+            value = reversed_lanes(env, value)
+            active = reversed_lanes(env, active) if active is not None else None
+        store_run(env, value, address, buffer.dtype, active)
         return
     addresses = element_address(env, buffer, env.ops.splat(_lane_index(env, store.index, parts), count))
     _scatter(env, value, addresses, buffer.dtype, active)
@@ -132,7 +136,7 @@ def _load_private(env: Environment, buffer: LlvmScalar, load: Load, mask: LlvmSc
     active = active_mask(env, mask) if mask is not None else None  # its memory is there for every lane
     index = multiply(env, index_value(env, load.index), integer(count))
     if index.lanes == 1:
-        return from_memory(env, _load_run(env, element_address(env, buffer, index), dtype, count, active), dtype)
+        return from_memory(env, load_run(env, element_address(env, buffer, index), dtype, count, active), dtype)
     addresses = element_address(env, buffer, env.ops.add(index, _own_lane(count)))
     return from_memory(env, _gather(env, addresses, dtype, count, active_mask(env, mask)), dtype)
 
@@ -145,21 +149,9 @@ def _store_private(
     index = multiply(env, index_value(env, store.index), integer(count))
     active = active_mask(env, mask) if mask is not None or index.lanes > 1 else None
     if index.lanes == 1:
-        _store_run(env, value, element_address(env, buffer, index), buffer.dtype, active)
+        store_run(env, value, element_address(env, buffer, index), buffer.dtype, active)
         return
     _scatter(env, value, element_address(env, buffer, env.ops.add(index, _own_lane(count))), buffer.dtype, active)
-
-
-def _load_run(env: Environment, address: str, dtype: DType, count: int, active: LlvmScalar | None) -> LlvmScalar:
-    """Neighbours from ``address`` on; zero in lanes that are not active."""
-    memory = lanes_of(memory_type(dtype), count)
-    if active is None:
-        return env.ops.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, count, memory)
-    return env.ops.make(
-        f"call {memory} @llvm.masked.load.{_overload(dtype, count)}.p0(ptr align {dtype.itemsize} {address},"
-        f" {active}, {memory} zeroinitializer)",
-        dtype, count, memory,
-    )  # fmt: skip
 
 
 def _gather(env: Environment, addresses: str, dtype: DType, count: int, active: LlvmScalar | None) -> LlvmScalar:
@@ -167,21 +159,10 @@ def _gather(env: Environment, addresses: str, dtype: DType, count: int, active: 
     memory = lanes_of(memory_type(dtype), count)
     bits = active if active is not None else _all(env, count)
     return env.ops.make(
-        f"call {memory} @llvm.masked.gather.{_overload(dtype, count)}.v{count}p0("
+        f"call {memory} @llvm.masked.gather.{overload(dtype, count)}.v{count}p0("
         f"<{count} x ptr> align {dtype.itemsize} {addresses}, {bits}, {memory} zeroinitializer)",
         dtype, count, memory,
     )  # fmt: skip
-
-
-def _store_run(env: Environment, value: LlvmScalar, address: str, dtype: DType, active: LlvmScalar | None) -> None:
-    """The active lanes of ``value`` to neighbours from ``address`` on."""
-    if active is None:
-        env.function.do(f"store {value}, ptr {address}, align {dtype.itemsize}")
-    else:
-        env.function.do(
-            f"call void @llvm.masked.store.{_overload(dtype, value.lanes)}.p0({value},"
-            f" ptr align {dtype.itemsize} {address}, {active})"
-        )
 
 
 def _scatter(env: Environment, value: LlvmScalar, addresses: str, dtype: DType, active: LlvmScalar | None) -> None:
@@ -189,7 +170,7 @@ def _scatter(env: Environment, value: LlvmScalar, addresses: str, dtype: DType, 
     count = value.lanes
     bits = active if active is not None else _all(env, count)
     env.function.do(
-        f"call void @llvm.masked.scatter.{_overload(dtype, count)}.v{count}p0({value},"
+        f"call void @llvm.masked.scatter.{overload(dtype, count)}.v{count}p0({value},"
         f" <{count} x ptr> align {dtype.itemsize} {addresses}, {bits})"
     )
 
@@ -201,11 +182,6 @@ def active_mask(env: Environment, mask: LlvmScalar | None) -> LlvmScalar | None:
         return env.lanes.mask
     mask = env.ops.splat(mask, env.lanes.width)
     return mask if env.lanes.mask is None else env.ops.and_(mask, env.lanes.mask)
-
-
-def _overload(dtype: DType, count: int) -> str:
-    name = {"float": "f32", "double": "f64"}.get(memory_type(dtype), memory_type(dtype))
-    return f"v{count}{name}"
 
 
 def _all(env: Environment, count: int) -> LlvmScalar:
@@ -232,11 +208,6 @@ def _lane_index(env: Environment, index: object, parts: tuple[object, object] | 
         return index_value(env, index)  # type: ignore[arg-type]
     step = multiply(env, index_value(env, parts[0]), axis_lanes(env))  # type: ignore[arg-type]
     return add(env, index_value(env, parts[1]), step)  # type: ignore[arg-type]
-
-
-def _reversed(env: Environment, x: LlvmScalar) -> LlvmScalar:
-    order = ", ".join(f"i32 {lane}" for lane in reversed(range(x.lanes)))
-    return env.ops.make(f"shufflevector {x}, {x.type} poison, <{x.lanes} x i32> <{order}>", x.dtype, x.lanes, x.type)
 
 
 # ----------------------------------------------------------------------

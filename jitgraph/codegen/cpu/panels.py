@@ -11,9 +11,9 @@ from jitgraph.codegen.cpu.tile import square_function
 from jitgraph.codegen.kernels.index import Ranges, coefficient, divisions
 from jitgraph.codegen.kernels.kernel import Body, Kernel, Let, Load, Operand, Param, Statement, Var, bodies_of, map_dims
 from jitgraph.codegen.llvm import loops, machine
-from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar, fetch_line
 from jitgraph.codegen.llvm.environment import Environment, Names, constant_of, integer
-from jitgraph.codegen.llvm.index import add, end_of_block, index_value, least, memory_type, multiply, subtract
+from jitgraph.codegen.llvm.index import add, element_address, end_of_block, index_value, least, multiply, subtract
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_, int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike, names
@@ -255,11 +255,10 @@ def _fetch_ahead(body: Body, env: Environment, own: str, point: dict[str, LlvmSc
         if isinstance(statement, Load) and coefficient(statement.index, own) == 1:
             if any(name.startswith("_v") for name in names(statement.index)):
                 continue
-            env.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
             there = env.at(point)
             there.lanes = None
             address = element_address(env, env["&" + statement.buffer], index_value(there, statement.index))
-            env.function.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
+            fetch_line(env.function, address)
 
 
 def _pack_gathered(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
@@ -399,13 +398,6 @@ def load_vector(env: Environment, buffer: LlvmScalar, index: LlvmScalar, dtype: 
     address = element_address(env, buffer, index)
     type = env.ops.type(dtype, lanes)
     return env.ops.make(f"load {type}, ptr {address}, align {dtype.itemsize}", dtype, lanes)
-
-
-def element_address(env: Environment, buffer: LlvmScalar, index: LlvmScalar) -> str:
-    """The address of element ``index`` of ``buffer``."""
-    if constant_of(index) == 0:
-        return buffer.name
-    return env.function.emit("ptr", f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}").name
 
 
 def part(env: Environment, buffer: LlvmScalar, start: LlvmScalar) -> LlvmScalar:

@@ -15,7 +15,7 @@ from jitgraph.codegen.cpu.vectors import LINE_BYTES, POLL_LENGTH, polled, vector
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Body, Combine, IndexValue, Let, Load, Loop
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.builder import LlvmScalar
+from jitgraph.codegen.llvm.builder import LlvmScalar, fetch_line
 from jitgraph.codegen.llvm.environment import Environment, Names, combined, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, memory_type, subtract
 from jitgraph.codegen.llvm.loops import defined, gathers, is_even, length
@@ -48,12 +48,11 @@ def prefetch(env: Environment, load: Load, distances: Iterable[LlvmScalar]) -> N
     Beyond the operand's end the processor ignores what it is asked for.
     """
     buffer = env["&" + load.buffer]
-    env.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
     index = index_value(env, load.index)
     address = env.function.emit("ptr", f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}")
     for distance in distances:
         line = env.function.emit("ptr", f"getelementptr i8, {address}, {distance}")
-        env.function.do(f"call void @llvm.prefetch.p0({line}, i32 0, i32 3, i32 1)")
+        fetch_line(env.function, line.name)
 
 
 # ----------------------------------------------------------------------

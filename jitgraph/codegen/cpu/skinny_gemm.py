@@ -15,7 +15,7 @@ from jitgraph.codegen.kernels.kernel import Contract, Kernel, Load, Statement
 from jitgraph.codegen.llvm import loops, machine
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, Names, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
+from jitgraph.codegen.llvm.index import add, element_address, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.loops import length
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_, float32, float64, int64
 from jitgraph.ir.dims import DimLike
@@ -391,7 +391,7 @@ class _TransposedB(NamedTuple):
         assert source is not None
         load, between = source
         there = env.at({contract.n: columns[0], contract.k: depths[0]})
-        right = panels.element_address(env, env["&" + load.buffer], index_value(there, load.index))
+        right = element_address(env, env["&" + load.buffer], index_value(there, load.index))
         arguments = (
             *(self.left, integer(self.length), f"ptr {right}", index_value(env, between), sums, integer(width)),
             *(subtract(env, columns[1], columns[0]), subtract(env, depths[1], depths[0])),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar, LlvmValue
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar, LlvmValue, fetch_line
 from jitgraph.codegen.llvm.environment import Environment
 from jitgraph.codegen.llvm.scalars import LlvmScalarOps
 from jitgraph.dtypes import SHORT_NAMES, DType, float32, float64, uint8, uint16
@@ -131,7 +131,7 @@ def _emit_tile(module: LlvmModule, panels: Tile, tile: Tile, dtype: DType) -> No
     nearest = function.emit("i64", f"select i1 {any_.name}, {below}, i64 0")
     pointer = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {sums}, {nearest}")
     for address in _addresses(ops, tile, dtype, pointer, stride):
-        _fetch(ops, address, write=True)
+        fetch_line(ops.function, address, write=True)
     totals = _steps(ops, panels, tile, dtype, left, right, depth, totals)
     before, merge, store = function.block, function.label("merge"), function.label("store")
     function.branch(any_.name, merge, store)
@@ -172,12 +172,6 @@ def _addresses(ops: LlvmScalarOps, tile: Tile, dtype: DType, first: LlvmValue, s
             yield _address(ops, dtype, row, str(vector * tile.lanes))
         if number < tile.rows - 1:
             row = ops.function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {row}, {stride}")
-
-
-def _fetch(ops: LlvmScalarOps, address: str, *, write: bool = False) -> None:
-    """Ask for a line of memory that will be used soon; any address will do."""
-    ops.function.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
-    ops.function.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 {int(write)}, i32 3, i32 1)")
 
 
 def _emit_square(module: LlvmModule, lanes: int, dtype: DType) -> None:
@@ -341,9 +335,9 @@ def _step(
     """One multiply-add of every accumulator."""
     vectors = []
     for vector in range(tile.vectors):
-        _fetch(ops, _beyond(ops, dtype, right, AHEAD * panels.columns + vector * tile.lanes))
+        fetch_line(ops.function, _beyond(ops, dtype, right, AHEAD * panels.columns + vector * tile.lanes))
         vectors.append(_load(ops, dtype, _address(ops, dtype, right, str(vector * tile.lanes)), tile.lanes))
-    _fetch(ops, _beyond(ops, dtype, left, AHEAD * panels.rows))
+    fetch_line(ops.function, _beyond(ops, dtype, left, AHEAD * panels.rows))
     results = []
     for row in range(tile.rows):
         spread = ops.splat(_load(ops, dtype, _address(ops, dtype, left, str(row)), 1), tile.lanes)
@@ -362,5 +356,5 @@ def _address(ops: LlvmScalarOps, dtype: DType, base: LlvmValue, offset: str) -> 
 
 
 def _beyond(ops: LlvmScalarOps, dtype: DType, base: LlvmValue, offset: int) -> str:
-    """An address that may be past the end of its memory: for ``_fetch`` alone."""
+    """An address that may be past the end of its memory: for ``fetch_line`` alone."""
     return ops.function.emit("ptr", f"getelementptr {ops.type(dtype)}, {base}, i64 {offset}").name

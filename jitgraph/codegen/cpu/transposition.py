@@ -9,9 +9,9 @@ from jitgraph.codegen.cpu.vectors import LINE_BYTES
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Load, Loop, Statement, Store
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.builder import LlvmScalar
+from jitgraph.codegen.llvm.builder import LlvmScalar, fetch_line
 from jitgraph.codegen.llvm.environment import Environment, integer
-from jitgraph.codegen.llvm.index import add, index_value, memory_type, multiply
+from jitgraph.codegen.llvm.index import add, element_address, index_value, multiply
 from jitgraph.ir.dims import DimLike
 
 _SQUARES_AHEAD: Final = 1
@@ -42,9 +42,9 @@ def emit_transposition(statement: Statement, env: Environment) -> bool:
     def across(row: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         def along(column: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             there = env.at({square.row: row, square.column: column})
-            source = _address(env, buffer, index_value(there, square.load.index))
+            source = element_address(env, buffer, index_value(there, square.load.index))
             place = add(env, multiply(env, row, integer(square.side)), column)
-            to = _address(env, local, place)
+            to = element_address(env, local, place)
             env.function.do(f"call void {transpose}(ptr {source}, {between}, ptr {to}, i64 {square.side})")
             return []
 
@@ -59,15 +59,14 @@ def emit_transposition(statement: Statement, env: Environment) -> bool:
 def _fetch_ahead(square: _Square, env: Environment) -> None:
     """Ask for the lines of a square to come: where squares follow each other down the buffer, the processor does not
     foresee them. Past the buffer's end nothing happens."""
-    env.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
     buffer, line = env["&" + square.load.buffer], max(1, LINE_BYTES // square.load.var.dtype.itemsize)
     ahead = multiply(env, index_value(env, square.stride), integer(_SQUARES_AHEAD * square.side))
 
     def column(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         for row in range(0, square.side, line):
             there = env.at({square.row: integer(row), square.column: at})
-            address = _address(env, buffer, add(env, index_value(there, square.load.index), ahead))
-            env.function.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
+            address = element_address(env, buffer, add(env, index_value(there, square.load.index), ahead))
+            fetch_line(env.function, address)
         return []
 
     loops.counted(env, integer(0), integer(square.side), 1, [], column)
@@ -100,7 +99,3 @@ def _square(statement: Statement, env: Environment) -> _Square | None:
     if side % min(side, env.target.lanes(dtype.itemsize)) or side & (side - 1) or side < 4:
         return None
     return _Square(load, store, inner.axis, statement.axis, side, stride)
-
-
-def _address(env: Environment, buffer: LlvmScalar, index: LlvmScalar) -> str:
-    return env.function.emit("ptr", f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}").name

@@ -372,3 +372,9 @@ def literal(value: float | int | bool, dtype: DType, fastmath: bool = False) -> 
         return f"0xH{bits:04X}" if dtype == float16 else str(bits)
     (bits,) = struct.unpack("<Q", rounded.astype(np.float64).tobytes())
     return f"0x{bits:016X}"
+
+
+def fetch_line(function: LlvmFunction, address: str, *, write: bool = False) -> None:
+    """Ask for a line of memory that will be used soon; any address will do."""
+    function.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
+    function.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 {int(write)}, i32 3, i32 1)")

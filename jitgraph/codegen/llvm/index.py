@@ -310,3 +310,42 @@ def store_element(
     function.do(f"store {value}, ptr {element_address(env, buffer, index)}, align {buffer.dtype.itemsize}")
     function.jump(after)
     function.start_block(after, known)
+
+
+# ----------------------------------------------------------------------
+# Runs of neighbouring elements, as vectors.
+
+
+def load_run(env: Environment, address: str, dtype: DType, count: int, active: LlvmScalar | None) -> LlvmScalar:
+    """Neighbours from ``address`` on; zero in lanes that are not active."""
+    memory = lanes_of(memory_type(dtype), count)
+    if active is None:
+        return env.ops.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, count, memory)
+    return env.ops.make(
+        f"call {memory} @llvm.masked.load.{overload(dtype, count)}.p0(ptr align {dtype.itemsize} {address},"
+        f" {active}, {memory} zeroinitializer)",
+        dtype, count, memory,
+    )  # fmt: skip
+
+
+def store_run(env: Environment, value: LlvmScalar, address: str, dtype: DType, active: LlvmScalar | None) -> None:
+    """The active lanes of ``value`` to neighbours from ``address`` on."""
+    if active is None:
+        env.function.do(f"store {value}, ptr {address}, align {dtype.itemsize}")
+    else:
+        env.function.do(
+            f"call void @llvm.masked.store.{overload(dtype, value.lanes)}.p0({value},"
+            f" ptr align {dtype.itemsize} {address}, {active})"
+        )
+
+
+def overload(dtype: DType, count: int) -> str:
+    """The suffix of an intrinsic for ``count`` elements of memory."""
+    name = {"float": "f32", "double": "f64"}.get(memory_type(dtype), memory_type(dtype))
+    return f"v{count}{name}"
+
+
+def reversed_lanes(env: Environment, x: LlvmScalar) -> LlvmScalar:
+    """The lanes of ``x`` from the last to the first."""
+    order = ", ".join(f"i32 {lane}" for lane in reversed(range(x.lanes)))
+    return env.ops.make(f"shufflevector {x}, {x.type} poison, <{x.lanes} x i32> <{order}>", x.dtype, x.lanes, x.type)
